@@ -1,0 +1,13 @@
+//! The words of the product as values: who, which server, which card, what was read.
+//!
+//! Nothing here reads a clock, knows a wire format or decides anything.
+
+mod gpu;
+mod ids;
+mod jupyter;
+mod server;
+
+pub use gpu::{Engine, GpuId, GpuSample, Holder, Ratio};
+pub use ids::{IdError, ServerId, ServerName, UserName};
+pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
+pub use server::{Server, SpawnerState};

@@ -1,0 +1,58 @@
+//! A server as the Hub knows it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::ServerId;
+
+/// One running (or starting, or stopping) server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Whose and which.
+    pub id: ServerId,
+    /// The owner's groups.
+    pub groups: Vec<String>,
+    /// Whether the owner is an admin of the Hub.
+    pub admin: bool,
+    /// The profile chosen at start (`user_options.profile`), where there is one.
+    pub profile: Option<String>,
+    /// Labels of the session, where a source gives some.
+    pub labels: BTreeMap<String, String>,
+    /// When this run of the server started: a new value is a new session.
+    pub started: Option<Timestamp>,
+    /// The Hub's stamp.
+    pub last_activity: Option<Timestamp>,
+    /// What the Hub is doing with it just now (`spawn`, `stop`, `check`, `rename`).
+    pub pending: Option<String>,
+    /// Whether it answers requests.
+    pub ready: bool,
+    /// Candidates for the owner's address by the name of their source (`user_info.email`).
+    pub addresses: BTreeMap<String, String>,
+    /// Where the spawner says it runs.
+    pub spawner: SpawnerState,
+    /// The server's path below the public address, `/user/alice/`.
+    pub path: String,
+}
+
+/// What a spawner tells about where a server runs (JupyterHub's `state`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpawnerState {
+    /// Root of the process tree (LocalProcess, Sudo).
+    pub pid: Option<u32>,
+    /// systemd unit (SystemdSpawner), without `.service`.
+    pub unit: Option<String>,
+    /// Container id (DockerSpawner).
+    pub container: Option<String>,
+    /// Pod name and namespace (KubeSpawner).
+    pub pod: Option<(String, String)>,
+    /// Batch job (batchspawner).
+    pub job: Option<String>,
+}
+
+impl SpawnerState {
+    /// Whether the spawner (or our rights) told nothing that leads to processes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

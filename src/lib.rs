@@ -1,0 +1,7 @@
+//! Gives idle GPUs back: joins what JupyterHub knows about a session with what its cards did,
+//! warns the owner, and stops the server only when the promised time has passed unanswered.
+//!
+//! The modules are listed from the bottom floor to the top; a module uses only those above it in
+//! this list (`docs/architecture.md`, kept by `tests/module_order.rs`).
+
+pub mod domain;
