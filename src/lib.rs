@@ -4,4 +4,9 @@
 //! The modules are listed from the bottom floor to the top; a module uses only those above it in
 //! this list (`docs/architecture.md`, kept by `tests/module_order.rs`).
 
+pub mod cli;
 pub mod domain;
+pub mod message;
+pub mod policy;
+pub mod settings;
+pub mod trace;

@@ -122,10 +122,7 @@ mod tests {
             4_294_967_295.0,
             808_334_905.0,
         ];
-        for value in [f64::NAN, f64::INFINITY, -0.01, 1.06]
-            .into_iter()
-            .chain(blanks)
-        {
+        for value in [f64::NAN, f64::INFINITY, -0.01, 1.06].into_iter().chain(blanks) {
             assert_eq!(Ratio::reading(value), None, "{value}");
         }
     }

@@ -28,10 +28,7 @@ pub struct ServerId {
 impl ServerId {
     /// The server `name` of `user`; an empty name means the default server.
     pub fn new(user: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            user: UserName(user.into()),
-            name: ServerName(name.into()),
-        }
+        Self { user: UserName(user.into()), name: ServerName(name.into()) }
     }
 }
 
@@ -92,13 +89,9 @@ mod tests {
 
     #[test]
     fn a_server_is_written_and_read_back_unchanged() {
-        for (user, name) in [
-            ("alice", ""),
-            ("alice", "training"),
-            ("a/b", ""),
-            ("a/b", "c"),
-            ("élo ise@x", "n 1"),
-        ] {
+        for (user, name) in
+            [("alice", ""), ("alice", "training"), ("a/b", ""), ("a/b", "c"), ("élo ise@x", "n 1")]
+        {
             let id = ServerId::new(user, name);
             assert_eq!(id.to_string().parse(), Ok(id));
         }

@@ -1,0 +1,65 @@
+//! The outcome of a replay, for people and for programs.
+
+use std::path::Path;
+
+use super::{Event, Outcome};
+use crate::cli::{Format, say};
+use crate::message::reasons;
+use crate::trace::Expectation;
+
+/// Prints what a trace led to.
+pub fn outcome(path: &Path, outcome: &Outcome, format: Format) {
+    match format {
+        Format::Json => json(outcome),
+        Format::Text => text(path, outcome),
+    }
+    for failure in &outcome.failures {
+        tracing::error!("{}: {failure}", path.display());
+    }
+}
+
+fn json(outcome: &Outcome) {
+    for event in &outcome.events {
+        say(&serde_json::to_string(event).unwrap_or_default());
+    }
+}
+
+fn text(path: &Path, outcome: &Outcome) {
+    say(&format!("{}", path.display()));
+    for event in &outcome.events {
+        let server = event.server.as_ref().map_or_else(|| "(all)".to_owned(), ToString::to_string);
+        let deadline =
+            event.deadline.map(|at| format!("; deadline {}", reasons::time(at))).unwrap_or_default();
+        let (at, what) = (reasons::time(event.at), event.event);
+        say(&format!("  {at}  {server:<20} {what:<9} {}{deadline}", event.reason));
+    }
+    let met = outcome.expected - outcome.failures.len();
+    if outcome.expected > 0 {
+        say(&format!("  {met} of {} expectations met", outcome.expected));
+    }
+}
+
+/// Why an expectation is not met, if it is not.
+pub fn failure(wanted: &Expectation, events: &[Event]) -> Option<String> {
+    let concerns = |event: &&Event| {
+        event.event == wanted.event && (wanted.server.is_none() || wanted.server == event.server)
+    };
+    let found: Vec<&Event> = events.iter().filter(concerns).collect();
+    let who = wanted.server.as_ref().map_or_else(|| "anything".to_owned(), ToString::to_string);
+    let when = || match found.as_slice() {
+        [] => "never".to_owned(),
+        all => all.iter().map(|event| reasons::time(event.at)).collect::<Vec<_>>().join(", "),
+    };
+    match wanted.between {
+        None if found.is_empty() => None,
+        None => Some(format!("{who} must never be {}, but was at {}", wanted.event, when())),
+        Some((from, to)) if found.iter().any(|event| (from..=to).contains(&event.at)) => None,
+        Some((from, to)) => Some(format!(
+            "{who} must be {} between {} and {}, but was: {}",
+            wanted.event,
+            reasons::time(from),
+            reasons::time(to),
+            when()
+        )),
+    }
+}

@@ -1,0 +1,169 @@
+//! One trace, observation by observation, through the ledger and the planner. The world of a trace
+//! answers at once: mail is accepted or not as the line says, and a stopped server is gone.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::domain::ServerId;
+use crate::message::reasons;
+use crate::policy::{Action, Decision, FreezeChange, HeldBack, Keep, Ledger, Policy, Verdict, Warning, plan};
+use crate::trace::{MailState, Observation};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// To which server; absent for what concerns all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerId>,
+    /// What.
+    pub event: &'static str,
+    /// Why.
+    pub reason: String,
+    /// The deadline promised, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+/// The state of a replay.
+pub struct Replay<'a> {
+    policy: &'a Policy,
+    ledger: Ledger,
+    held_back: BTreeMap<ServerId, HeldBack>,
+    events: Vec<Event>,
+}
+
+impl<'a> Replay<'a> {
+    /// Nothing observed yet.
+    pub fn new(policy: &'a Policy) -> Self {
+        Self { policy, ledger: Ledger::default(), held_back: BTreeMap::new(), events: Vec::new() }
+    }
+
+    /// Takes one observation and returns what it led to.
+    pub fn observe(&mut self, seen: &Observation) -> Vec<Event> {
+        let now = seen.snapshot.at;
+        let warned = self.warned();
+        self.ledger.observe(&seen.snapshot, self.policy);
+        let still = self.warned();
+        for id in warned.iter().filter(|id| !still.contains(id)) {
+            self.push(now, id, "unmarked", "it is a new session or gone");
+        }
+        self.keep(seen);
+        let plan = plan(&seen.snapshot, &self.ledger, self.policy, now);
+        if let FreezeChange::Begins(freeze) = &plan.freeze {
+            let reason = format!("{} sessions turned idle at once", freeze.flipped.len());
+            self.events.push(Event { at: now, server: None, event: "frozen", reason, deadline: None });
+        }
+        for decision in &plan.decisions {
+            self.decided(decision, seen.mail, now);
+        }
+        self.ledger.settled(&plan);
+        std::mem::take(&mut self.events)
+    }
+
+    fn warned(&self) -> Vec<ServerId> {
+        let warned = self.ledger.records.iter().filter(|(_, record)| record.warning.is_some());
+        warned.filter(|(_, record)| record.stopped.is_none()).map(|(id, _)| id.clone()).collect()
+    }
+
+    fn keep(&mut self, seen: &Observation) {
+        let at = seen.snapshot.at;
+        for given in &seen.keeps {
+            let length = SignedDuration::try_from(given.length).unwrap_or(SignedDuration::MAX);
+            let until = at.checked_add(length).unwrap_or(Timestamp::MAX);
+            let keep = Keep { until, by: given.by.clone(), at, reason: given.reason.clone() };
+            self.ledger.kept(&given.server, keep);
+            self.push(
+                at,
+                &given.server,
+                "kept",
+                &format!("{} keeps it until {}", given.by, reasons::time(until)),
+            );
+        }
+    }
+
+    fn decided(&mut self, decision: &Decision, mail: MailState, now: Timestamp) {
+        let id = &decision.server;
+        let why = reasons::verdict(&decision.judgement.verdict);
+        let was_idle = self.ledger.records.get(id).is_some_and(|record| record.idle);
+        if matches!(decision.judgement.verdict, Verdict::Idle(_)) && !was_idle {
+            self.push(now, id, "idle", &why);
+        }
+        if let Some(action) = &decision.action {
+            self.act(decision, action, &why, mail, now);
+        }
+        self.hold_back(decision, now);
+    }
+
+    fn act(&mut self, decision: &Decision, action: &Action, why: &str, mail: MailState, now: Timestamp) {
+        let id = &decision.server;
+        match action {
+            Action::Unmark => {
+                self.ledger.unmarked(id);
+                self.push(now, id, "unmarked", why);
+            }
+            Action::Warn { .. } | Action::Remind { .. } if mail != MailState::Accepting => {
+                self.push(now, id, "held-back", "the mail server does not accept the warning");
+            }
+            Action::Warn { deadline, .. } => {
+                let Some(limit) = decision.judgement.reached else { return };
+                let message_id = String::new();
+                self.ledger.warned(
+                    id,
+                    Warning { accepted: now, deadline: *deadline, limit, message_id, reminded: Vec::new() },
+                );
+                self.push_deadline(now, id, "warned", why, *deadline);
+            }
+            Action::Remind { before, deadline } => {
+                self.ledger.reminded(id, *before);
+                self.push_deadline(now, id, "reminded", why, *deadline);
+            }
+            Action::Stop => {
+                self.push(now, id, "stopping", why);
+                self.ledger.stopped(id, now);
+                self.push(now, id, "stopped", why);
+            }
+        }
+    }
+
+    /// A line for each new reason, not for each observation.
+    fn hold_back(&mut self, decision: &Decision, now: Timestamp) {
+        let id = &decision.server;
+        let Some(why) = decision.held_back.clone().filter(|why| !matches!(why, HeldBack::Warned(_))) else {
+            self.held_back.remove(id);
+            return;
+        };
+        if self.held_back.get(id) != Some(&why) {
+            let verdict = reasons::verdict(&decision.judgement.verdict);
+            self.push(now, id, "held-back", &format!("{}: {verdict}", reasons::held_back(&why)));
+            self.held_back.insert(id.clone(), why);
+        }
+    }
+
+    fn push(&mut self, at: Timestamp, id: &ServerId, event: &'static str, reason: &str) {
+        self.events.push(Event {
+            at,
+            server: Some(id.clone()),
+            event,
+            reason: reason.to_owned(),
+            deadline: None,
+        });
+    }
+
+    fn push_deadline(
+        &mut self,
+        at: Timestamp,
+        id: &ServerId,
+        event: &'static str,
+        why: &str,
+        deadline: Timestamp,
+    ) {
+        self.push(at, id, event, why);
+        if let Some(event) = self.events.last_mut() {
+            event.deadline = Some(deadline);
+        }
+    }
+}

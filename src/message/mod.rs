@@ -1,0 +1,3 @@
+//! Every word a person gets: reasons, subjects, bodies.
+
+pub mod reasons;

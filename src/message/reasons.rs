@@ -1,0 +1,120 @@
+//! Why something is done or not done, in a sentence part each.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::policy::{
+    Action, BusyReason, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason, Verdict,
+};
+
+/// The word for a verdict, as in metrics and tables.
+pub fn verdict_word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Busy(_) => "busy",
+        Verdict::Idle(_) => "idle",
+        Verdict::Unknown(_) => "unknown",
+        Verdict::Protected(_) => "protected",
+    }
+}
+
+/// Why a session is taken for what it is taken for.
+pub fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Busy(reason) => busy(reason),
+        Verdict::Idle(found) => idle(found),
+        Verdict::Unknown(reason) => unknown(reason),
+        Verdict::Protected(reason) => protected(reason),
+    }
+}
+
+fn busy(reason: &BusyReason) -> String {
+    match reason {
+        BusyReason::Card(at) => format!("a card worked at {}", time(*at)),
+        BusyReason::Kernel => "a kernel is computing".to_owned(),
+        BusyReason::Cpu(cores) => format!("its processes use {cores:.1} CPU cores"),
+        BusyReason::Used(at) => format!("a kernel or terminal was used at {}", time(*at)),
+        BusyReason::Present(at) => format!("somebody was there at {}", time(*at)),
+    }
+}
+
+fn idle(idle: &Idle) -> String {
+    let kind = match idle.kind {
+        IdleKind::NeverUsed => "its cards have not computed since they were first seen",
+        IdleKind::Held => "it holds card memory and computes nothing",
+        IdleKind::Reserved => "it has cards allocated and no process on them",
+    };
+    let limit = match idle.limit {
+        LimitKind::Nobody => "no card, kernel, terminal or person has been active",
+        LimitKind::Connected => "somebody is connected, but no card, kernel or terminal has been active",
+        LimitKind::CardUnused => "whatever else moves, the cards have done nothing",
+    };
+    format!("{limit} since {}; {kind}", time(idle.since))
+}
+
+fn unknown(reason: &UnknownReason) -> String {
+    match reason {
+        UnknownReason::HubRecord(field) => format!("the Hub's record has no usable `{field}`"),
+        UnknownReason::Pending(what) => format!("the Hub is busy with it ({what})"),
+        UnknownReason::Cards(why) => format!("its cards are not known: {why}"),
+        UnknownReason::Card(id, why) => format!("card {id} cannot be read: {why}"),
+        UnknownReason::Kernels(why) => format!("its kernels could not be asked: {why}"),
+        UnknownReason::KernelState(state) => format!("a kernel's state tells nothing ({state})"),
+        UnknownReason::WarmUp(until) => format!("it is too young to judge before {}", time(*until)),
+        UnknownReason::Gap(until) => format!("its cards could not be watched until {}", time(*until)),
+        UnknownReason::WatchedSince(at) => format!("its cards are watched only since {}", time(*at)),
+        UnknownReason::Coverage(share) => {
+            format!("only {:.0} % of the time since the card clock was watched", share * 100.0)
+        }
+    }
+}
+
+fn protected(reason: &ProtectedReason) -> String {
+    match reason {
+        ProtectedReason::NoCard => "it holds no card".to_owned(),
+        ProtectedReason::Exempt { rule, until, reason } => {
+            let end = until.map_or_else(|| "without end".to_owned(), |end| format!("until {}", time(end)));
+            format!("rule \"{rule}\" exempts it {end}: {reason}")
+        }
+        ProtectedReason::Kept { until, by } => format!("{by} keeps it until {}", time(*until)),
+    }
+}
+
+/// Why an idle or warned session is left alone for now.
+pub fn held_back(why: &HeldBack) -> String {
+    match why {
+        HeldBack::Mode(mode, action) => format!("mode \"{mode}\" does not {}", action_words(action)),
+        HeldBack::Warned(deadline) => format!("its owner was promised the time until {}", time(*deadline)),
+        HeldBack::Unknown => "it cannot be judged just now".to_owned(),
+        HeldBack::Frozen(since) => {
+            format!("stops are frozen since {}: too many sessions turned idle at once", time(*since))
+        }
+        HeldBack::Budget(allowed) => format!("this cycle has stopped {allowed}, the most it may"),
+        HeldBack::Hours(opening) => format!("nothing is stopped before {}", time(*opening)),
+        HeldBack::Interrupted(again) => {
+            format!(
+                "sending its warning was cut short and may have succeeded; not again before {}",
+                time(*again)
+            )
+        }
+    }
+}
+
+/// What an action does, after "will" or "does not".
+pub fn action_words(action: &Action) -> &'static str {
+    match action {
+        Action::Warn { .. } => "warn its owner",
+        Action::Remind { .. } => "remind its owner",
+        Action::Stop => "stop it",
+        Action::Unmark => "take its warning back",
+    }
+}
+
+/// An instant, to the second, in UTC.
+pub fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// A length of time as config files write it, to the second.
+pub fn length(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().unsigned_abs();
+    humantime::format_duration(std::time::Duration::from_secs(seconds)).to_string()
+}

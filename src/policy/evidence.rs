@@ -1,0 +1,263 @@
+//! Folds observations into clocks: when a session's cards last worked, when it was last used, when
+//! anybody was last there, and how much of the time since then was really watched.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{KernelSource, Policy, Session, Thresholds};
+use crate::domain::{GpuId, GpuSample, Jupyter, KernelState};
+
+/// What is known of one session up to now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Each card it holds.
+    pub cards: BTreeMap<GpuId, CardEvidence>,
+    /// The use clock: the last sign of work in a kernel, a terminal or on the CPU.
+    pub used: Timestamp,
+    /// The presence clock: the last sign of anybody at all.
+    pub present: Timestamp,
+}
+
+/// What is known of one card of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CardEvidence {
+    /// The product's name.
+    pub model: String,
+    /// The card clock: the card has certainly rested since then.
+    pub clock: Timestamp,
+    /// What set the clock last.
+    pub moved_by: ClockMove,
+    /// The last instant at which it was really seen at work.
+    pub last_active: Option<Timestamp>,
+    /// Up to when it was watched without a gap that counts.
+    pub seen_until: Timestamp,
+    /// How much of the time since the clock was watched.
+    pub covered: SignedDuration,
+    /// Device memory held at the last reading, in bytes.
+    pub memory_used: Option<u64>,
+    /// Processes on it at the last reading.
+    pub processes: Option<u32>,
+    /// Whether the last reading could be used.
+    pub watch: Watch,
+}
+
+/// Why a card clock stands where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClockMove {
+    /// The card worked.
+    Activity,
+    /// Nothing was seen for too long before it.
+    Gap,
+    /// The card was seen in this session for the first time.
+    FirstSeen,
+}
+
+/// Whether a card can be read just now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Watch {
+    /// The last reading was good.
+    Readable,
+    /// It was not, and why.
+    Unreadable(String),
+}
+
+/// What one sample proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Active,
+    Resting,
+    Unreadable,
+}
+
+impl Evidence {
+    /// Evidence of a session seen for the first time: its start is the last sign known.
+    pub fn new(started: Timestamp) -> Self {
+        Self { cards: BTreeMap::new(), used: started, present: started }
+    }
+
+    /// The card clock: the latest of all its cards, since one active card keeps them all.
+    pub fn card_clock(&self) -> Option<&CardEvidence> {
+        self.cards.values().max_by_key(|card| card.clock)
+    }
+
+    /// The smallest share of the time since the card clock that was watched, over all cards.
+    pub fn coverage(&self, now: Timestamp) -> f64 {
+        self.cards.values().map(|card| card.coverage(now)).fold(1.0, f64::min)
+    }
+
+    /// Folds one observation in.
+    pub fn observe(&mut self, session: &Session, at: Timestamp, policy: &Policy) {
+        self.observe_people(session, at, policy);
+        match &session.gpus {
+            Ok(samples) => self.observe_cards(samples, at, policy),
+            Err(why) => {
+                for card in self.cards.values_mut() {
+                    card.missed(at, policy.max_gap, why);
+                }
+            }
+        }
+    }
+
+    fn observe_people(&mut self, session: &Session, at: Timestamp, policy: &Policy) {
+        let hub = session.server.last_activity.map(|stamp| stamp.min(at));
+        let mut used = Vec::new();
+        let mut present = vec![hub];
+        if let Ok(jupyter) = &session.jupyter {
+            used.push(last_use(jupyter, at));
+            present.push(last_presence(jupyter, at));
+        }
+        if policy.kernels == KernelSource::HubOnly {
+            used.push(hub);
+        }
+        if session.cpu.is_some_and(|cores| cores >= policy.thresholds.cpu_cores) {
+            used.push(Some(at));
+        }
+        self.used = used.into_iter().flatten().fold(self.used, Timestamp::max);
+        self.present = present.into_iter().flatten().fold(self.present, Timestamp::max);
+    }
+
+    fn observe_cards(&mut self, samples: &[GpuSample], at: Timestamp, policy: &Policy) {
+        self.cards = samples
+            .iter()
+            .map(|sample| {
+                let card = match self.cards.remove(&sample.id) {
+                    Some(mut card) => {
+                        card.observe(sample, at, policy);
+                        card
+                    }
+                    None => CardEvidence::first(sample, at, &policy.thresholds),
+                };
+                (sample.id.clone(), card)
+            })
+            .collect();
+    }
+}
+
+impl CardEvidence {
+    /// A card seen for the first time: nothing is known of the time before.
+    fn first(sample: &GpuSample, at: Timestamp, thresholds: &Thresholds) -> Self {
+        let reading = read(sample, thresholds);
+        let active = reading == Reading::Active;
+        Self {
+            model: sample.model.clone(),
+            clock: at,
+            moved_by: if active { ClockMove::Activity } else { ClockMove::FirstSeen },
+            last_active: active.then_some(at),
+            seen_until: at,
+            covered: SignedDuration::ZERO,
+            memory_used: sample.memory_used,
+            processes: sample.processes,
+            watch: watch(sample, reading),
+        }
+    }
+
+    fn observe(&mut self, sample: &GpuSample, at: Timestamp, policy: &Policy) {
+        let reading = read(sample, &policy.thresholds);
+        self.model.clone_from(&sample.model);
+        self.memory_used = sample.memory_used;
+        self.processes = sample.processes;
+        self.watch = watch(sample, reading);
+        match reading {
+            Reading::Active => self.worked(at),
+            Reading::Resting => self.rested(sample, at, policy.max_gap),
+            Reading::Unreadable => self.gap_until(at, policy.max_gap),
+        }
+    }
+
+    /// Somewhere between the last reading and `at` it worked; the latest possible instant counts.
+    fn worked(&mut self, at: Timestamp) {
+        self.last_active = Some(self.last_active.map_or(at, |before| before.max(at)));
+        self.seen_until = self.seen_until.max(at);
+        self.move_clock(at, ClockMove::Activity, SignedDuration::ZERO);
+    }
+
+    fn rested(&mut self, sample: &GpuSample, at: Timestamp, max_gap: SignedDuration) {
+        let elapsed = at.duration_since(self.seen_until);
+        if !elapsed.is_positive() {
+            return; // seen already, or the clock was set back: nothing new is proven
+        }
+        let covered = signed(sample.covered).min(elapsed);
+        self.seen_until = at;
+        if signed(sample.largest_gap) > max_gap {
+            self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
+        } else if elapsed - covered > max_gap {
+            self.move_clock(at - covered, ClockMove::Gap, covered);
+        } else {
+            self.covered += covered;
+        }
+    }
+
+    /// Nothing was read at `at`: a gap goes on, and once it is too long the clock goes with it.
+    fn gap_until(&mut self, at: Timestamp, max_gap: SignedDuration) {
+        if at.duration_since(self.seen_until) > max_gap {
+            self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
+        }
+    }
+
+    fn missed(&mut self, at: Timestamp, max_gap: SignedDuration, why: &str) {
+        self.watch = Watch::Unreadable(why.to_owned());
+        self.gap_until(at, max_gap);
+    }
+
+    fn move_clock(&mut self, to: Timestamp, by: ClockMove, covered: SignedDuration) {
+        if to >= self.clock {
+            self.clock = to;
+            self.moved_by = by;
+            self.covered = covered;
+        }
+    }
+
+    /// The share of the time since the clock that was watched; 1 where no time has passed.
+    fn coverage(&self, now: Timestamp) -> f64 {
+        let elapsed = now.duration_since(self.clock).as_secs_f64();
+        if elapsed <= 0.0 {
+            return 1.0;
+        }
+        (self.covered.as_secs_f64() / elapsed).min(1.0)
+    }
+}
+
+/// Any valid reading at or over its threshold proves work, whatever else is missing; only a
+/// complete set of valid readings proves rest.
+fn read(sample: &GpuSample, thresholds: &Thresholds) -> Reading {
+    let over = |ratio: Option<crate::domain::Ratio>, limit: f64| ratio.is_some_and(|r| r.get() >= limit);
+    let engine_works = || sample.engines.values().any(|engine| engine.is_some_and(|r| r.get() > 0.0));
+    if over(sample.sm, thresholds.sm) || over(sample.dram, thresholds.dram) || engine_works() {
+        Reading::Active
+    } else if sample.sm.is_none() || sample.dram.is_none() || sample.engines.values().any(Option::is_none) {
+        Reading::Unreadable
+    } else {
+        Reading::Resting
+    }
+}
+
+fn watch(sample: &GpuSample, reading: Reading) -> Watch {
+    if reading == Reading::Unreadable {
+        let why = sample.unreadable.clone();
+        Watch::Unreadable(why.unwrap_or_else(|| "a reading is missing or out of range".to_owned()))
+    } else {
+        Watch::Readable
+    }
+}
+
+/// The last use of any kernel or terminal. A stamp from the future is a wrong clock somewhere and
+/// counts as just now, which can only delay a stop.
+fn last_use(jupyter: &Jupyter, at: Timestamp) -> Option<Timestamp> {
+    let kernels = jupyter.kernels.iter().map(|kernel| match kernel.state {
+        KernelState::Busy => Some(at),
+        KernelState::Idle | KernelState::Starting | KernelState::Other(_) => kernel.last_activity,
+    });
+    let terminals = jupyter.terminals.iter().map(|terminal| terminal.last_activity);
+    kernels.chain(terminals).flatten().map(|stamp| stamp.min(at)).max()
+}
+
+fn last_presence(jupyter: &Jupyter, at: Timestamp) -> Option<Timestamp> {
+    let connected = jupyter.connections > 0 || jupyter.kernels.iter().any(|kernel| kernel.connections > 0);
+    if connected { Some(at) } else { jupyter.last_activity.map(|stamp| stamp.min(at)) }
+}
+
+fn signed(duration: std::time::Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}

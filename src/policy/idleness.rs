@@ -1,0 +1,314 @@
+//! From clocks and limits to a verdict with its reason.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::protection::protection;
+use super::{ClockMove, Evidence, Keep, KernelSource, Limits, Policy, Rule, Session, Watch};
+use crate::domain::{GpuId, KernelState};
+
+/// What a session is taken for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// In use; left alone.
+    Busy(BusyReason),
+    /// One of its limits is reached and everything that decides was readable.
+    Idle(Idle),
+    /// Something needed for a decision is missing; left alone.
+    Unknown(UnknownReason),
+    /// Left alone whatever it does.
+    Protected(ProtectedReason),
+}
+
+/// What shows that a session is in use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BusyReason {
+    /// A card worked.
+    Card(Timestamp),
+    /// A kernel is computing.
+    Kernel,
+    /// Its processes compute on the CPU, on so many cores.
+    Cpu(f64),
+    /// A kernel or terminal was used.
+    Used(Timestamp),
+    /// Somebody is connected or was there.
+    Present(Timestamp),
+}
+
+/// An idle session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle {
+    /// Since when, by the clocks of the limit that was reached.
+    pub since: Timestamp,
+    /// In which way.
+    pub kind: IdleKind,
+    /// Which limit was reached.
+    pub limit: LimitKind,
+}
+
+/// In which way cards are idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleKind {
+    /// No card has computed since the session was first seen.
+    NeverUsed,
+    /// Memory is held, nothing computes.
+    Held,
+    /// Allocated, and no process on it.
+    Reserved,
+}
+
+/// The limits of design section 2, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LimitKind {
+    /// Nobody and nothing.
+    Nobody,
+    /// Somebody is connected, nothing is used.
+    Connected,
+    /// The card alone has done nothing for long.
+    CardUnused,
+}
+
+/// Why nothing can be said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UnknownReason {
+    /// The Hub's record lacks something.
+    HubRecord(&'static str),
+    /// The Hub is doing something with the server.
+    Pending(String),
+    /// Its cards are not known.
+    Cards(String),
+    /// One of its cards cannot be read.
+    Card(GpuId, String),
+    /// Kernels and terminals could not be asked.
+    Kernels(String),
+    /// A kernel says something that is neither work nor rest.
+    KernelState(String),
+    /// The session is younger than `warm_up`.
+    WarmUp(Timestamp),
+    /// Nothing was seen for too long up to this instant.
+    Gap(Timestamp),
+    /// The session's cards are watched only since this instant.
+    WatchedSince(Timestamp),
+    /// Too little of the time since the card clock was watched.
+    Coverage(f64),
+}
+
+/// Why it is left alone whatever it does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProtectedReason {
+    /// It holds no card.
+    NoCard,
+    /// A rule exempts it.
+    Exempt {
+        /// The rule's name.
+        rule: String,
+        /// When that ends.
+        until: Option<Timestamp>,
+        /// Why.
+        reason: String,
+    },
+    /// Its owner (or an admin) keeps it.
+    Kept {
+        /// Until when.
+        until: Timestamp,
+        /// Who said so.
+        by: String,
+    },
+}
+
+/// The three clocks of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// The cards' clock; absent without cards.
+    pub card: Option<Timestamp>,
+    /// The last instant a card was really seen at work.
+    pub card_active: Option<Timestamp>,
+    /// The use clock.
+    pub used: Timestamp,
+    /// The presence clock.
+    pub present: Timestamp,
+}
+
+/// A verdict together with what it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The limit that is reached by the clocks alone, even where the verdict is not Idle.
+    pub reached: Option<LimitKind>,
+    /// The clocks; absent where the session could not be told by its start.
+    pub clocks: Option<Clocks>,
+    /// The rule that applied.
+    pub rule: Option<String>,
+}
+
+/// Judges one session.
+pub fn judge(
+    session: &Session,
+    evidence: Option<&Evidence>,
+    keep: Option<&Keep>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Judgement {
+    let rule = policy.rules.iter().find(|rule| rule.matches.meets(session));
+    let limits = rule.map_or_else(|| policy.limits.clone(), |r| r.overrides.over(&policy.limits));
+    let clocks = evidence.map(clocks);
+    let reached = clocks.and_then(|clocks| reached(&clocks, session, &limits, now));
+    let verdict = match (protection(session, rule, keep, now), evidence) {
+        (Some(reason), _) => Verdict::Protected(reason),
+        (None, Some(evidence)) => verdict(session, evidence, reached, policy, now),
+        (None, None) => Verdict::Unknown(UnknownReason::HubRecord("started")),
+    };
+    Judgement { verdict, reached: reached.map(|(kind, _)| kind), clocks, rule: rule.map(|r| r.name.clone()) }
+}
+
+/// The limits that apply to a session: those of the first rule that matches, over the defaults.
+pub fn limits_of(rule: Option<&str>, policy: &Policy) -> Limits {
+    let rule = rule.and_then(|name| policy.rules.iter().find(|r: &&Rule| r.name == name));
+    rule.map_or_else(|| policy.limits.clone(), |r| r.overrides.over(&policy.limits))
+}
+
+fn clocks(evidence: &Evidence) -> Clocks {
+    Clocks {
+        card: evidence.card_clock().map(|card| card.clock),
+        card_active: evidence.cards.values().filter_map(|card| card.last_active).max(),
+        used: evidence.used,
+        present: evidence.present,
+    }
+}
+
+/// The first limit that is reached, and since when the session is idle by it.
+fn reached(
+    clocks: &Clocks,
+    session: &Session,
+    limits: &Limits,
+    now: Timestamp,
+) -> Option<(LimitKind, Timestamp)> {
+    let card = clocks.card?;
+    let worked = card.max(clocks.used);
+    let nobody = worked.max(clocks.present);
+    let over = |since: Timestamp, limit: Option<SignedDuration>| {
+        limit.is_some_and(|l| now.duration_since(since) >= l)
+    };
+    if over(nobody, Some(limits.warn_after)) {
+        Some((LimitKind::Nobody, nobody))
+    } else if over(worked, limits.connected_warn_after) {
+        Some((LimitKind::Connected, worked))
+    } else if over(card, limits.card_unused_warn_after) && !has_busy_kernel(session) {
+        Some((LimitKind::CardUnused, card))
+    } else {
+        None
+    }
+}
+
+fn verdict(
+    session: &Session,
+    evidence: &Evidence,
+    reached: Option<(LimitKind, Timestamp)>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Verdict {
+    if let Some(reason) = unsettled(session) {
+        return Verdict::Unknown(reason);
+    }
+    let Some((limit, since)) = reached else {
+        return in_use(session, evidence, policy);
+    };
+    match doubt(session, evidence, policy, now) {
+        Some(reason) => Verdict::Unknown(reason),
+        None => Verdict::Idle(Idle { since, kind: kind(evidence), limit }),
+    }
+}
+
+/// Whether the Hub's record or the cards are such that no clock means anything.
+fn unsettled(session: &Session) -> Option<UnknownReason> {
+    let server = &session.server;
+    if let Some(pending) = &server.pending {
+        return Some(UnknownReason::Pending(pending.clone()));
+    }
+    if !server.ready {
+        return Some(UnknownReason::HubRecord("ready"));
+    }
+    if server.last_activity.is_none() {
+        return Some(UnknownReason::HubRecord("last_activity"));
+    }
+    session.gpus.as_ref().err().map(|why| UnknownReason::Cards(why.clone()))
+}
+
+/// What keeps a session from being taken for idle although a limit is reached.
+fn doubt(session: &Session, evidence: &Evidence, policy: &Policy, now: Timestamp) -> Option<UnknownReason> {
+    let started = session.server.started.map(|started| started.min(now));
+    let young = started.map(|started| started + policy.warm_up).filter(|end| now < *end);
+    let coverage = evidence.coverage(now);
+    unreadable_card(evidence)
+        .or_else(|| unreadable_kernels(session, policy))
+        .or_else(|| young.map(UnknownReason::WarmUp))
+        .or_else(|| (coverage < policy.min_coverage).then_some(UnknownReason::Coverage(coverage)))
+}
+
+fn unreadable_card(evidence: &Evidence) -> Option<UnknownReason> {
+    evidence.cards.iter().find_map(|(id, card)| match &card.watch {
+        Watch::Unreadable(why) => Some(UnknownReason::Card(id.clone(), why.clone())),
+        Watch::Readable => None,
+    })
+}
+
+fn unreadable_kernels(session: &Session, policy: &Policy) -> Option<UnknownReason> {
+    if policy.kernels == KernelSource::HubOnly {
+        return None;
+    }
+    let jupyter = match &session.jupyter {
+        Ok(jupyter) => jupyter,
+        Err(why) => return Some(UnknownReason::Kernels(why.clone())),
+    };
+    jupyter.kernels.iter().find_map(|kernel| match &kernel.state {
+        KernelState::Other(state) => Some(UnknownReason::KernelState(state.clone())),
+        _ if kernel.last_activity.is_none() => {
+            Some(UnknownReason::KernelState("no last_activity".to_owned()))
+        }
+        _ => None,
+    })
+}
+
+/// Why a session none of whose limits is reached is left alone: what moved its latest clock.
+fn in_use(session: &Session, evidence: &Evidence, policy: &Policy) -> Verdict {
+    if has_busy_kernel(session) {
+        return Verdict::Busy(BusyReason::Kernel);
+    }
+    if let Some(cores) = session.cpu.filter(|cores| *cores >= policy.thresholds.cpu_cores) {
+        return Verdict::Busy(BusyReason::Cpu(cores));
+    }
+    let Some(card) = evidence.card_clock() else {
+        return Verdict::Busy(BusyReason::Present(evidence.present));
+    };
+    let people = evidence.used.max(evidence.present);
+    match card.moved_by {
+        ClockMove::Activity if card.clock >= people => Verdict::Busy(BusyReason::Card(card.clock)),
+        ClockMove::Gap if card.clock > people => gap(evidence, card.clock),
+        ClockMove::FirstSeen if card.clock > people => {
+            Verdict::Unknown(UnknownReason::WatchedSince(card.clock))
+        }
+        _ if evidence.used >= evidence.present => Verdict::Busy(BusyReason::Used(evidence.used)),
+        _ => Verdict::Busy(BusyReason::Present(evidence.present)),
+    }
+}
+
+fn gap(evidence: &Evidence, until: Timestamp) -> Verdict {
+    Verdict::Unknown(unreadable_card(evidence).unwrap_or(UnknownReason::Gap(until)))
+}
+
+fn kind(evidence: &Evidence) -> IdleKind {
+    let cards = || evidence.cards.values();
+    if cards().all(|card| card.processes == Some(0)) {
+        IdleKind::Reserved
+    } else if cards().all(|card| card.last_active.is_none()) {
+        IdleKind::NeverUsed
+    } else {
+        IdleKind::Held
+    }
+}
+
+fn has_busy_kernel(session: &Session) -> bool {
+    let kernels = session.jupyter.iter().flat_map(|jupyter| &jupyter.kernels);
+    kernels.into_iter().any(|kernel| kernel.state == KernelState::Busy)
+}

@@ -1,0 +1,178 @@
+//! What must survive a restart, as plain data, and the transitions it knows.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Snapshot, Verdict};
+use crate::domain::ServerId;
+
+/// The memory between cycles.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// By server.
+    pub records: BTreeMap<ServerId, Record>,
+    /// The brake, when it is on.
+    pub freeze: Option<Freeze>,
+}
+
+/// What is remembered of one run of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which run: a new value is a new session.
+    pub started: Timestamp,
+    /// Its clocks.
+    pub evidence: Evidence,
+    /// Whether the last cycle found it idle.
+    pub idle: bool,
+    /// A warning that is being sent, and when that began. Still here after a restart, it was cut
+    /// short and nobody knows whether it went out.
+    pub sending: Option<Timestamp>,
+    /// The warning its owner has.
+    pub warning: Option<Warning>,
+    /// The keep that was last given.
+    pub keep: Option<Keep>,
+    /// When it was stopped.
+    pub stopped: Option<Timestamp>,
+}
+
+/// A warning that the mail server accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// When it was accepted.
+    pub accepted: Timestamp,
+    /// When the promised time ends.
+    pub deadline: Timestamp,
+    /// The limit it was about.
+    pub limit: LimitKind,
+    /// Its Message-ID, so that later mails can answer it.
+    pub message_id: String,
+    /// The reminders that went out, by how long before the deadline.
+    pub reminded: Vec<SignedDuration>,
+}
+
+/// An owner's (or admin's) word that a session is still needed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    /// Until when it protects.
+    pub until: Timestamp,
+    /// Who gave it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Why, in the giver's words.
+    pub reason: Option<String>,
+}
+
+impl Record {
+    /// A session seen for the first time.
+    pub fn new(started: Timestamp) -> Self {
+        Self {
+            started,
+            evidence: Evidence::new(started),
+            idle: false,
+            sending: None,
+            warning: None,
+            keep: None,
+            stopped: None,
+        }
+    }
+}
+
+impl Ledger {
+    /// Folds what was observed into the clocks. A changed `started` is a new session; an absent
+    /// server is forgotten only where the listing was complete.
+    pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        let Ok(sessions) = &snapshot.sessions else {
+            return;
+        };
+        for session in sessions {
+            let Some(started) = session.server.started else {
+                continue;
+            };
+            let started = started.min(snapshot.at);
+            let record =
+                self.records.entry(session.server.id.clone()).or_insert_with(|| Record::new(started));
+            if record.started != started {
+                *record = Record { keep: record.keep.take(), ..Record::new(started) };
+            }
+            record.evidence.observe(session, snapshot.at, policy);
+        }
+        if snapshot.complete {
+            let listed = |id: &ServerId| sessions.iter().any(|session| session.server.id == *id);
+            self.records.retain(|id, record| listed(id) || record.is_kept(snapshot.at));
+        }
+    }
+
+    /// Takes over what a plan concluded: who was idle, and the brake.
+    pub fn settled(&mut self, plan: &Plan) {
+        for decision in &plan.decisions {
+            if let Some(record) = self.records.get_mut(&decision.server) {
+                record.idle = matches!(decision.judgement.verdict, Verdict::Idle(_));
+            }
+        }
+        match &plan.freeze {
+            FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
+            FreezeChange::Ends => self.freeze = None,
+            FreezeChange::None | FreezeChange::Holds(_) => {}
+        }
+    }
+
+    /// A warning is about to be sent; must be saved before it is.
+    pub fn warning_began(&mut self, id: &ServerId, at: Timestamp) {
+        self.change(id, |record| record.sending = Some(at));
+    }
+
+    /// The warning was not accepted; it may be tried again.
+    pub fn warning_failed(&mut self, id: &ServerId) {
+        self.change(id, |record| record.sending = None);
+    }
+
+    /// The mail server accepted the warning.
+    pub fn warned(&mut self, id: &ServerId, warning: Warning) {
+        self.change(id, |record| {
+            record.sending = None;
+            record.warning = Some(warning);
+        });
+    }
+
+    /// A reminder went out.
+    pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) {
+        self.change(id, |record| {
+            if let Some(warning) = &mut record.warning {
+                warning.reminded.push(before);
+            }
+        });
+    }
+
+    /// The warning no longer holds; the next one has its full grace.
+    pub fn unmarked(&mut self, id: &ServerId) {
+        self.change(id, |record| {
+            record.warning = None;
+            record.sending = None;
+        });
+    }
+
+    /// Somebody said that the session is still needed.
+    pub fn kept(&mut self, id: &ServerId, keep: Keep) {
+        self.change(id, |record| record.keep = Some(keep));
+    }
+
+    /// The server was stopped and is gone.
+    pub fn stopped(&mut self, id: &ServerId, at: Timestamp) {
+        self.change(id, |record| record.stopped = Some(at));
+    }
+
+    fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
+        if let Some(record) = self.records.get_mut(id) {
+            change(record);
+        }
+    }
+}
+
+impl Record {
+    fn is_kept(&self, at: Timestamp) -> bool {
+        self.keep.as_ref().is_some_and(|keep| at < keep.until)
+    }
+}

@@ -1,0 +1,31 @@
+//! Decides: from what was observed and what is remembered to what should be done, and why.
+//!
+//! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
+
+mod evidence;
+mod freeze;
+mod idleness;
+mod ledger;
+mod limits;
+mod plan;
+mod planner;
+mod protection;
+mod rules;
+mod schedule;
+mod snapshot;
+
+pub use evidence::{CardEvidence, ClockMove, Evidence, Watch};
+pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
+pub use idleness::{
+    BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
+};
+pub use ledger::{Keep, Ledger, Record, Warning};
+pub use limits::{KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
+pub use plan::{Action, Decision, HeldBack, Plan};
+pub use planner::plan;
+pub use rules::{Exemption, Match, Overrides, Rule, pattern};
+pub use schedule::{Days, StopHours};
+pub use snapshot::{Session, Snapshot};
+
+#[cfg(test)]
+mod tests;

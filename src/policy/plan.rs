@@ -1,0 +1,80 @@
+//! The plan: a value so specific that carrying it out makes no choices.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{FreezeChange, Judgement, Mode};
+use crate::domain::ServerId;
+
+/// What one cycle should do.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct Plan {
+    /// One for every session, in the order of the actions: longest idle first.
+    pub decisions: Vec<Decision>,
+    /// What happens to the brake.
+    pub freeze: FreezeChange,
+}
+
+/// What is done about one session, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Which server.
+    pub server: ServerId,
+    /// Which run of it.
+    pub started: Option<Timestamp>,
+    /// What it is taken for.
+    pub judgement: Judgement,
+    /// What to do.
+    pub action: Option<Action>,
+    /// Why an idle session is not (yet) acted upon.
+    pub held_back: Option<HeldBack>,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Tell the owner; the stop comes at the deadline, or `grace` after acceptance if that is later.
+    Warn {
+        /// The deadline to promise.
+        deadline: Timestamp,
+        /// The least time between acceptance and the stop.
+        grace: SignedDuration,
+    },
+    /// Tell the owner again.
+    Remind {
+        /// Which of the reminders: this long before the deadline.
+        before: SignedDuration,
+        /// The deadline promised.
+        deadline: Timestamp,
+    },
+    /// Stop the server.
+    Stop,
+    /// Forget the warning: none of the limits is reached any more.
+    Unmark,
+}
+
+/// Why an idle or warned session is left alone in this cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldBack {
+    /// The mode allows no more; `enforce` would do this.
+    Mode(Mode, Box<Action>),
+    /// The promised time has not passed.
+    Warned(Timestamp),
+    /// A warned session cannot be judged just now.
+    Unknown,
+    /// Stops are frozen since this instant.
+    Frozen(Timestamp),
+    /// This cycle has stopped as many as it may.
+    Budget(usize),
+    /// No stops at this hour; the next opening.
+    Hours(Timestamp),
+    /// Sending a warning was cut short and may have succeeded; it is not sent again before this.
+    Interrupted(Timestamp),
+}
+
+impl Plan {
+    /// The decision about one server.
+    pub fn of(&self, server: &ServerId) -> Option<&Decision> {
+        self.decisions.iter().find(|decision| decision.server == *server)
+    }
+}

@@ -1,0 +1,150 @@
+//! From a snapshot and the ledger to a plan.
+
+use jiff::Timestamp;
+
+use super::freeze::freeze;
+use super::idleness::{judge, limits_of};
+use super::schedule;
+use super::{
+    Action, Decision, FreezeChange, HeldBack, Judgement, Keep, Ledger, Mode, Plan, Policy, Record, Session,
+    Snapshot, Verdict, Warning,
+};
+
+/// Plans one cycle. The snapshot must have been folded into the ledger ([`Ledger::observe`]).
+/// Planning twice at the same instant gives the same plan.
+pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestamp) -> Plan {
+    let sessions = snapshot.sessions.as_deref().unwrap_or_default();
+    let mut decisions: Vec<Decision> = sessions
+        .iter()
+        .filter(|session| !already_stopped(session, ledger))
+        .map(|session| decide(session, ledger, policy, now))
+        .collect();
+    decisions.sort_by_key(|decision| (idle_since(decision), decision.server.clone()));
+    let freeze = freeze(&decisions, ledger, &policy.safety, now);
+    brake(&mut decisions, &freeze, policy);
+    Plan { decisions, freeze }
+}
+
+fn idle_since(decision: &Decision) -> Timestamp {
+    match &decision.judgement.verdict {
+        Verdict::Idle(idle) => idle.since,
+        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => Timestamp::MAX,
+    }
+}
+
+fn already_stopped(session: &Session, ledger: &Ledger) -> bool {
+    record_of(session, ledger).is_some_and(|record| record.stopped.is_some())
+}
+
+fn record_of<'a>(session: &Session, ledger: &'a Ledger) -> Option<&'a Record> {
+    session.server.started?;
+    ledger.records.get(&session.server.id)
+}
+
+fn decide(session: &Session, ledger: &Ledger, policy: &Policy, now: Timestamp) -> Decision {
+    let record = record_of(session, ledger);
+    let keep: Option<&Keep> = record.and_then(|record| record.keep.as_ref());
+    let judgement = judge(session, record.map(|record| &record.evidence), keep, policy, now);
+    let step = record.map_or(Step::Nothing, |record| next_step(record, &judgement, policy, now));
+    let (action, held_back) = match step.within(policy.mode) {
+        Step::Nothing => (None, None),
+        Step::Do(action) => (Some(action), None),
+        Step::Wait(why) => (None, Some(why)),
+    };
+    Decision {
+        server: session.server.id.clone(),
+        started: session.server.started,
+        judgement,
+        action,
+        held_back,
+    }
+}
+
+enum Step {
+    Nothing,
+    Do(Action),
+    Wait(HeldBack),
+}
+
+impl Step {
+    /// What the mode leaves of a step. Forgetting a warning is always allowed.
+    fn within(self, mode: Mode) -> Self {
+        match self {
+            Self::Do(action) if mode < needed(&action) => Self::Wait(HeldBack::Mode(mode, Box::new(action))),
+            step => step,
+        }
+    }
+}
+
+fn needed(action: &Action) -> Mode {
+    match action {
+        Action::Unmark => Mode::Observe,
+        Action::Warn { .. } | Action::Remind { .. } => Mode::Warn,
+        Action::Stop => Mode::Enforce,
+    }
+}
+
+/// The ladder: one rung at a time, and the last one needs the first.
+fn next_step(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
+    let marked = record.warning.is_some() || record.sending.is_some();
+    match &judgement.verdict {
+        Verdict::Idle(_) => match &record.warning {
+            Some(warning) => after_the_warning(warning, judgement, policy, now),
+            None => warn(record, judgement, policy, now),
+        },
+        Verdict::Unknown(_) if marked && judgement.reached.is_some() => Step::Wait(HeldBack::Unknown),
+        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) if marked => Step::Do(Action::Unmark),
+        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => Step::Nothing,
+    }
+}
+
+fn warn(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
+    let grace = limits_of(judgement.rule.as_deref(), policy).grace;
+    match record.sending.map(|began| began + grace) {
+        Some(again) if now < again => Step::Wait(HeldBack::Interrupted(again)),
+        _ => Step::Do(Action::Warn {
+            deadline: schedule::deadline(now, grace, policy.stop_hours.as_ref()),
+            grace,
+        }),
+    }
+}
+
+fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
+    let deadline = warning.deadline;
+    if now >= deadline {
+        return match schedule::next_opening(now, policy.stop_hours.as_ref()) {
+            Some(opening) if opening > now => Step::Wait(HeldBack::Hours(opening)),
+            _ => Step::Do(Action::Stop),
+        };
+    }
+    let due = limits_of(judgement.rule.as_deref(), policy)
+        .remind_before
+        .into_iter()
+        .filter(|before| deadline - *before > warning.accepted && now >= deadline - *before)
+        .min();
+    match due {
+        Some(before) if !warning.reminded.contains(&before) => Step::Do(Action::Remind { before, deadline }),
+        _ => Step::Wait(HeldBack::Warned(deadline)),
+    }
+}
+
+/// Takes back the stops that the brakes do not allow.
+fn brake(decisions: &mut [Decision], freeze: &FreezeChange, policy: &Policy) {
+    let allowed = policy.safety.max_stops.of(decisions.len());
+    let mut stops = 0;
+    for decision in decisions.iter_mut().filter(|d| d.action == Some(Action::Stop)) {
+        let why = match freeze {
+            FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => {
+                Some(HeldBack::Frozen(freeze.since))
+            }
+            FreezeChange::None | FreezeChange::Ends if stops >= allowed => Some(HeldBack::Budget(allowed)),
+            FreezeChange::None | FreezeChange::Ends => None,
+        };
+        if why.is_some() {
+            decision.action = None;
+            decision.held_back = why;
+        } else {
+            stops += 1;
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Sessions that are left alone whatever they do.
+
+use jiff::Timestamp;
+
+use super::{Keep, ProtectedReason, Rule, Session};
+
+/// Why `session` is protected, if it is.
+pub fn protection(
+    session: &Session,
+    rule: Option<&Rule>,
+    keep: Option<&Keep>,
+    now: Timestamp,
+) -> Option<ProtectedReason> {
+    if session.gpus.as_ref().is_ok_and(Vec::is_empty) {
+        return Some(ProtectedReason::NoCard);
+    }
+    let exempt = rule.and_then(|rule| {
+        let exemption = rule.exempt.as_ref().filter(|exemption| exemption.holds(now))?;
+        Some(ProtectedReason::Exempt {
+            rule: rule.name.clone(),
+            until: exemption.until,
+            reason: exemption.reason.clone(),
+        })
+    });
+    let kept = keep
+        .filter(|keep| now < keep.until)
+        .map(|keep| ProtectedReason::Kept { until: keep.until, by: keep.by.clone() });
+    exempt.or(kept)
+}

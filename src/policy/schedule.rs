@@ -1,0 +1,71 @@
+//! When a deadline may fall.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::{Date, Time, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan};
+
+/// The hours in which servers may be stopped.
+#[derive(Clone, Debug)]
+pub struct StopHours {
+    /// On which days.
+    pub days: Days,
+    /// From this time of day …
+    pub from: Time,
+    /// … until before this one.
+    pub to: Time,
+    /// Where.
+    pub zone: TimeZone,
+    /// Days on which nothing is stopped.
+    pub holidays: BTreeSet<Date>,
+}
+
+/// A set of weekdays.
+pub type Days = Vec<Weekday>;
+
+/// How far ahead an opening is looked for. A calendar with none in a year never stops anything.
+const HORIZON_DAYS: i64 = 370;
+
+/// The instant at which at least `grace` of open hours have passed since `accepted`, itself inside
+/// the hours: whoever is warned on Friday evening still has a server on Monday morning.
+pub fn deadline(accepted: Timestamp, grace: SignedDuration, hours: Option<&StopHours>) -> Timestamp {
+    let Some(hours) = hours else {
+        return accepted.checked_add(grace).unwrap_or(Timestamp::MAX);
+    };
+    let mut left = grace;
+    for (opens, closes) in hours.openings(accepted) {
+        let begin = opens.max(accepted);
+        let open = closes.duration_since(begin);
+        if left < open {
+            return begin + left;
+        }
+        left -= open;
+    }
+    Timestamp::MAX
+}
+
+/// `now` if it is inside the hours, else when they open next.
+pub fn next_opening(now: Timestamp, hours: Option<&StopHours>) -> Option<Timestamp> {
+    let Some(hours) = hours else {
+        return Some(now);
+    };
+    let opening = hours.openings(now).next().map(|(opens, _)| opens.max(now));
+    Some(opening.unwrap_or(Timestamp::MAX))
+}
+
+impl StopHours {
+    /// The openings that end after `from`, in order, as instants: daylight saving is the zone's.
+    fn openings(&self, from: Timestamp) -> impl Iterator<Item = (Timestamp, Timestamp)> {
+        let first = from.to_zoned_datetime(self.zone.clone()).date();
+        (0..HORIZON_DAYS)
+            .filter_map(move |day| first.checked_add(day.days()).ok())
+            .filter(|date| self.days.contains(&date.weekday()) && !self.holidays.contains(date))
+            .filter_map(|date| Some((self.instant(date, self.from)?, self.instant(date, self.to)?)))
+            .filter(move |(opens, closes)| *closes > from && closes > opens)
+    }
+
+    fn instant(&self, date: Date, time: Time) -> Option<Timestamp> {
+        Some(date.to_datetime(time).to_zoned_datetime(self.zone.clone()).ok()?.timestamp())
+    }
+}

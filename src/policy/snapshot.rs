@@ -1,0 +1,33 @@
+//! What was observed at one instant. Parts of it may be missing; a missing part says why.
+
+use jiff::Timestamp;
+
+use crate::domain::{GpuSample, Jupyter, Server};
+
+/// One observation of everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub at: Timestamp,
+    /// Every running server the Hub listed, or why the Hub could not be asked.
+    pub sessions: Result<Vec<Session>, String>,
+    /// Whether the listing holds every server, so that an absent one is really gone.
+    pub complete: bool,
+    /// Why no card at all could be read, if so.
+    pub telemetry_down: Option<String>,
+    /// How many wait for a card, where a source tells.
+    pub waiting: u32,
+}
+
+/// A running server together with the cards it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// The Hub's record.
+    pub server: Server,
+    /// What the single-user server said, or why it could not be asked.
+    pub jupyter: Result<Jupyter, String>,
+    /// Its cards (`Ok` and empty: read, and it holds none), or why they are not known.
+    pub gpus: Result<Vec<GpuSample>, String>,
+    /// Cores its processes used since the last observation.
+    pub cpu: Option<f64>,
+}

@@ -1,0 +1,254 @@
+//! From what stands in the file to a [`Policy`], with the defaults.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::{Date, Time, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, ToSpan};
+
+use super::raw;
+use super::{Limit, SettingsError};
+use crate::policy::{
+    Exemption, KeepOffer, KernelSource, Limits, Match, Mode, Overrides, Policy, ReasonNeed, Rule, Safety,
+    StopBudget, StopHours, Thresholds,
+};
+
+const fn minutes(minutes: i64) -> SignedDuration {
+    SignedDuration::from_mins(minutes)
+}
+
+const fn hours(hours: i64) -> SignedDuration {
+    SignedDuration::from_hours(hours)
+}
+
+/// The policy of a config file.
+pub fn policy(file: &raw::File) -> Result<Policy, SettingsError> {
+    let telemetry = &file.telemetry;
+    let stop_hours = file.policy.stop_hours.as_ref().map(stop_hours).transpose()?;
+    let zone = stop_hours.as_ref().map_or(TimeZone::UTC, |hours| hours.zone.clone());
+    not_yet("policy", file.policy.busy_kernel_limit, file.policy.max_age, file.policy.action.as_deref())?;
+    let rules = file.rule.iter().map(|rule| self::rule(rule, &zone)).collect::<Result<Vec<_>, _>>()?;
+    unique_names(&rules)?;
+    let ratio = |share: Option<super::Share>, default: f64| share.map_or(default, |share| share.0);
+    Ok(Policy {
+        mode: mode(file.mode),
+        thresholds: Thresholds {
+            sm: positive("telemetry.sm_threshold", ratio(telemetry.sm_threshold, 0.01))?,
+            dram: positive("telemetry.dram_threshold", ratio(telemetry.dram_threshold, 0.01))?,
+            cpu_cores: positive("telemetry.cpu_busy_threshold", telemetry.cpu_busy_threshold.unwrap_or(0.1))?,
+        },
+        max_gap: telemetry.max_gap.map_or(minutes(3), |gap| gap.0),
+        min_coverage: ratio(telemetry.min_coverage, 0.95),
+        warm_up: telemetry.warm_up.map_or(minutes(15), |time| time.0),
+        kernels: match file.hub.probe_kernels {
+            Some(false) => KernelSource::HubOnly,
+            Some(true) | None => KernelSource::Probed,
+        },
+        limits: limits(&file.policy),
+        rules,
+        keep: keep(&file.policy.keep),
+        stop_hours,
+        safety: Safety {
+            max_stops: file.safety.max_stops_per_cycle.map_or(StopBudget::Share(0.1), |stops| stops.0),
+            freeze_share: positive("safety.freeze_share", ratio(file.safety.freeze_share, 0.5))?,
+            freeze_min_sessions: file.safety.freeze_min_sessions.unwrap_or(10),
+        },
+    })
+}
+
+fn mode(mode: Option<raw::Mode>) -> Mode {
+    match mode {
+        None | Some(raw::Mode::Observe) => Mode::Observe,
+        Some(raw::Mode::Warn) => Mode::Warn,
+        Some(raw::Mode::Enforce) => Mode::Enforce,
+    }
+}
+
+/// A threshold of zero would call every reading active, or freeze always.
+fn positive(key: &str, value: f64) -> Result<f64, SettingsError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(value);
+    }
+    Err(SettingsError::key(key, format!("{value} must be more than 0")))
+}
+
+fn limits(raw: &raw::Policy) -> Limits {
+    let limit = |limit: Option<Limit>, default| limit.map_or(Some(default), |limit| limit.0);
+    Limits {
+        warn_after: raw.warn_after.map_or(hours(1), |time| time.0),
+        grace: raw.grace.map_or(hours(1), |grace| grace.0),
+        remind_before: raw
+            .remind_before
+            .as_ref()
+            .map_or(vec![minutes(15)], |all| all.iter().map(|t| t.0).collect()),
+        connected_warn_after: limit(raw.connected_warn_after, hours(4)),
+        card_unused_warn_after: limit(raw.card_unused_warn_after, hours(24)),
+    }
+}
+
+fn keep(raw: &raw::Keep) -> KeepOffer {
+    let choices = raw.choices.as_ref().map(|all| all.iter().map(|time| time.0).collect());
+    KeepOffer {
+        choices: choices.unwrap_or_else(|| vec![hours(2), hours(8), hours(24)]),
+        weekly_budget: raw.weekly_budget.map_or(hours(72), |time| time.0),
+        reason: match raw.reason {
+            Some(raw::ReasonNeed::Required) => ReasonNeed::Required,
+            Some(raw::ReasonNeed::Optional) | None => ReasonNeed::Optional,
+        },
+    }
+}
+
+fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
+    not_yet(&format!("rule \"{}\"", raw.name), raw.busy_kernel_limit, raw.max_age, raw.action.as_deref())?;
+    let patterns = |list: &Option<Vec<super::Pattern>>| {
+        list.as_ref().map(|all| all.iter().map(|pattern| pattern.0.clone()).collect())
+    };
+    let matches = &raw.matches;
+    Ok(Rule {
+        name: raw.name.clone(),
+        matches: Match {
+            users: patterns(&matches.users),
+            groups: patterns(&matches.groups),
+            servers: patterns(&matches.servers),
+            profiles: patterns(&matches.profiles),
+            gpu_models: patterns(&matches.gpu_models),
+            labels: matches
+                .labels
+                .as_ref()
+                .map(|labels| labels.iter().map(|(key, pattern)| (key.clone(), pattern.0.clone())).collect()),
+            admin: matches.admin,
+        },
+        exempt: raw.exempt.as_ref().map(|exempt| exemption(exempt, zone)).transpose()?,
+        overrides: Overrides {
+            warn_after: raw.warn_after.map(|time| time.0),
+            grace: raw.grace.map(|grace| grace.0),
+            remind_before: raw.remind_before.as_ref().map(|all| all.iter().map(|time| time.0).collect()),
+            connected_warn_after: raw.connected_warn_after.map(|limit| limit.0),
+            card_unused_warn_after: raw.card_unused_warn_after.map(|limit| limit.0),
+        },
+    })
+}
+
+fn unique_names(rules: &[Rule]) -> Result<(), SettingsError> {
+    let mut seen = BTreeSet::new();
+    match rules.iter().find(|rule| !seen.insert(&rule.name)) {
+        Some(twice) => Err(SettingsError::key(
+            "rule.name",
+            format!("two rules are called \"{}\"; rename one", twice.name),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// An end date protects through that whole day.
+fn exemption(raw: &raw::Exempt, zone: &TimeZone) -> Result<Exemption, SettingsError> {
+    let until = raw.until.as_deref().map(|text| {
+        let end =
+            text.parse::<Date>().and_then(|date| date.checked_add(1.day())?.to_zoned_datetime(zone.clone()));
+        end.map(|end| end.timestamp()).map_err(|_| {
+            SettingsError::key("exempt.until", format!("\"{text}\" is no date like \"2027-03-31\""))
+        })
+    });
+    Ok(Exemption { until: until.transpose()?, reason: raw.reason.clone(), owner: raw.owner.clone() })
+}
+
+/// Keys whose other values belong to a later version are refused rather than ignored.
+fn not_yet(
+    place: &str,
+    busy_kernel_limit: Option<Limit>,
+    max_age: Option<Limit>,
+    action: Option<&str>,
+) -> Result<(), SettingsError> {
+    for (key, limit) in [("busy_kernel_limit", busy_kernel_limit), ("max_age", max_age)] {
+        if limit.is_some_and(|limit| limit.0.is_some()) {
+            return Err(SettingsError::key(key, format!("in {place}: this version knows only \"never\"")));
+        }
+    }
+    match action {
+        None | Some("stop-server") => Ok(()),
+        Some(other) => Err(SettingsError::key(
+            "action",
+            format!("\"{other}\" in {place}: this version knows only \"stop-server\""),
+        )),
+    }
+}
+
+fn stop_hours(raw: &raw::StopHours) -> Result<StopHours, SettingsError> {
+    let zone = raw.time_zone.as_deref().unwrap_or("UTC");
+    let hours = StopHours {
+        days: days(raw.days.as_deref().unwrap_or("Mon-Sun"))?,
+        from: time("stop_hours.from", raw.from.as_deref().unwrap_or("00:00"))?,
+        to: time("stop_hours.to", raw.to.as_deref().unwrap_or("24:00"))?,
+        zone: TimeZone::get(zone).map_err(|_| {
+            SettingsError::key(
+                "stop_hours.time_zone",
+                format!("\"{zone}\" is no time zone like \"Europe/Berlin\""),
+            )
+        })?,
+        holidays: raw
+            .holidays
+            .iter()
+            .map(|day| {
+                day.parse().map_err(|_| {
+                    SettingsError::key(
+                        "stop_hours.holidays",
+                        format!("\"{day}\" is no date like \"2026-12-25\""),
+                    )
+                })
+            })
+            .collect::<Result<_, _>>()?,
+    };
+    if hours.from >= hours.to {
+        return Err(SettingsError::key("stop_hours.from", "must be earlier than `to` on the same day"));
+    }
+    Ok(hours)
+}
+
+fn time(key: &str, text: &str) -> Result<Time, SettingsError> {
+    let text = if text == "24:00" { "23:59:59" } else { text };
+    let time = Time::strptime("%H:%M", text).or_else(|_| Time::strptime("%H:%M:%S", text));
+    time.map_err(|_| SettingsError::key(key, format!("\"{text}\" is no time of day like \"08:00\"")))
+}
+
+const WEEK: [(&str, Weekday); 7] = [
+    ("mon", Weekday::Monday),
+    ("tue", Weekday::Tuesday),
+    ("wed", Weekday::Wednesday),
+    ("thu", Weekday::Thursday),
+    ("fri", Weekday::Friday),
+    ("sat", Weekday::Saturday),
+    ("sun", Weekday::Sunday),
+];
+
+/// `Mon-Fri`, `Sat,Sun`, `Fri-Mon`.
+fn days(text: &str) -> Result<Vec<Weekday>, SettingsError> {
+    let bad = || {
+        SettingsError::key("stop_hours.days", format!("\"{text}\" is not like \"Mon-Fri\" or \"Mon,Wed\""))
+    };
+    let index = |name: &str| {
+        let name = name.trim().to_ascii_lowercase();
+        WEEK.iter().position(|(short, _)| *short == name).ok_or_else(bad)
+    };
+    let mut days = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (index(first)?, index(last)?);
+        let length = (last + WEEK.len() - first) % WEEK.len();
+        days.extend((0..=length).map(|step| WEEK[(first + step) % WEEK.len()].1));
+    }
+    Ok(days)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_read_as_people_write_them() {
+        use Weekday::{Friday, Monday, Saturday, Sunday, Wednesday};
+        assert_eq!(days("Mon,Wed"), Ok(vec![Monday, Wednesday]));
+        assert_eq!(days("Fri-Mon"), Ok(vec![Friday, Saturday, Sunday, Monday]));
+        assert_eq!(days("Mon-Sun").map(|d| d.len()), Ok(7));
+        assert!(days("Monday to Friday").is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! Reads a trace, line by line.
+
+use std::io::{self, BufRead};
+use std::time::Duration;
+
+use super::{Expectation, GivenKeep, Line, MailState, Observation, wire};
+use crate::domain::{
+    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Ratio, Server, ServerId, SpawnerState, Terminal,
+};
+use crate::policy::{Session, Snapshot};
+
+/// Why a trace cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file could not be read.
+    #[error("line {line}: cannot be read")]
+    Io {
+        /// Counted from 1.
+        line: usize,
+        /// What came back.
+        #[source]
+        source: io::Error,
+    },
+    /// The first line does not name the format.
+    #[error("line 1: a trace begins with {{\"trace\":\"gpu-culler/1\"}}, this one with: {0}")]
+    Format(String),
+    /// A line says something else than a trace can.
+    #[error("line {line}: {what}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+const FORMAT: &str = "gpu-culler/1";
+
+/// The lines of a trace after its header. Empty lines are passed over.
+pub fn read(source: impl BufRead) -> impl Iterator<Item = Result<Line, TraceError>> {
+    source
+        .lines()
+        .enumerate()
+        .map(|(index, text)| (index + 1, text))
+        .filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim().is_empty()))
+        .filter_map(|(line, text)| match text {
+            Ok(text) => read_line(line, &text).transpose(),
+            Err(source) => Some(Err(TraceError::Io { line, source })),
+        })
+}
+
+fn read_line(line: usize, text: &str) -> Result<Option<Line>, TraceError> {
+    let bad = |what: String| TraceError::Line { line, what };
+    if line == 1 {
+        return match serde_json::from_str::<wire::Header>(text) {
+            Ok(header) if header.trace == FORMAT => Ok(None),
+            _ => Err(TraceError::Format(text.chars().take(80).collect())),
+        };
+    }
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
+    if value.get("expect").is_some() {
+        let expect: ExpectLine = serde_json::from_value(value).map_err(|e| bad(e.to_string()))?;
+        let all = expect.expect.into_iter().map(expectation).collect::<Result<_, _>>();
+        return all.map(Line::Expected).map(Some).map_err(bad);
+    }
+    let wire: wire::Observation = serde_json::from_value(value).map_err(|e| bad(e.to_string()))?;
+    observation(wire).map(|seen| Some(Line::Observed(seen))).map_err(bad)
+}
+
+#[derive(serde::Deserialize)]
+struct ExpectLine {
+    expect: Vec<wire::Expect>,
+}
+
+fn expectation(wire: wire::Expect) -> Result<Expectation, String> {
+    match (wire.between, wire.never) {
+        (Some(_), true) => Err("an expectation has either `between` or `never`, not both".to_owned()),
+        (None, false) => Err("an expectation needs `between` or `\"never\":true`".to_owned()),
+        (between, _) => Ok(Expectation {
+            server: wire.server.map(|s| server_id(&s)).transpose()?,
+            event: wire.event,
+            between,
+        }),
+    }
+}
+
+fn server_id(text: &str) -> Result<ServerId, String> {
+    text.parse().map_err(|e: crate::domain::IdError| e.to_string())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|e| format!("`{text}` is no duration such as \"90s\" or \"2h 30m\": {e}"))
+}
+
+fn observation(wire: wire::Observation) -> Result<Observation, String> {
+    let telemetry_down =
+        (wire.telemetry == wire::State::Down).then(|| "the telemetry source is down".to_owned());
+    let sessions = match (wire.hub, wire.servers) {
+        (wire::State::Down, _) => Err("the Hub is down".to_owned()),
+        (wire::State::Ok, None) => Err("the servers were not listed".to_owned()),
+        (wire::State::Ok, Some(servers)) => Ok(servers
+            .into_iter()
+            .map(|s| session(s, telemetry_down.as_deref()))
+            .collect::<Result<Vec<_>, _>>()?),
+    };
+    let keeps = wire.keeps.into_iter().map(given_keep).collect::<Result<_, _>>()?;
+    let mail = match wire.mail {
+        None | Some(wire::Mail::Accepting) => MailState::Accepting,
+        Some(wire::Mail::Refusing) => MailState::Refusing,
+        Some(wire::Mail::Down) => MailState::Down,
+    };
+    let complete = sessions.is_ok();
+    Ok(Observation {
+        snapshot: Snapshot { at: wire.at, sessions, complete, telemetry_down, waiting: wire.waiting },
+        keeps,
+        mail,
+    })
+}
+
+fn given_keep(wire: wire::Keep) -> Result<GivenKeep, String> {
+    Ok(GivenKeep {
+        server: server_id(&wire.server)?,
+        length: duration(&wire.length)?,
+        by: wire.by,
+        reason: wire.reason,
+    })
+}
+
+fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, String> {
+    let gpus = match (wire.gpus, telemetry_down) {
+        (_, Some(why)) => Err(why.to_owned()),
+        (None, None) => Err("the cards of the session are not known".to_owned()),
+        (Some(gpus), None) => Ok(gpus.into_iter().map(sample).collect::<Result<_, _>>()?),
+    };
+    Ok(Session {
+        jupyter: wire
+            .jupyter
+            .map(jupyter)
+            .ok_or_else(|| "the single-user server could not be read".to_owned()),
+        gpus,
+        cpu: wire.cpu.filter(|cores| cores.is_finite()),
+        server: Server {
+            path: String::new(),
+            id: ServerId::new(wire.user, wire.server),
+            groups: wire.groups,
+            admin: wire.admin,
+            profile: wire.profile,
+            labels: wire.labels,
+            started: wire.started,
+            last_activity: wire.last_activity,
+            pending: wire.pending,
+            ready: wire.ready,
+            addresses: std::collections::BTreeMap::new(),
+            spawner: SpawnerState::default(),
+        },
+    })
+}
+
+fn jupyter(wire: wire::Jupyter) -> Jupyter {
+    let kernel = |kernel: wire::Kernel| Kernel {
+        id: kernel.id,
+        state: KernelState::from(kernel.state),
+        last_activity: kernel.last_activity,
+        connections: kernel.connections,
+        notebook: kernel.notebook,
+    };
+    let terminal = |terminal: wire::Terminal| Terminal { last_activity: terminal.last_activity };
+    Jupyter {
+        last_activity: wire.last_activity,
+        connections: wire.connections,
+        kernels: wire.kernels.into_iter().map(kernel).collect(),
+        terminals: wire.terminals.into_iter().map(terminal).collect(),
+    }
+}
+
+fn sample(wire: wire::Gpu) -> Result<GpuSample, String> {
+    let engines = [
+        (Engine::Tensor, wire.tensor),
+        (Engine::Copy, wire.copy),
+        (Engine::Encode, wire.encode),
+        (Engine::Decode, wire.decode),
+    ];
+    Ok(GpuSample {
+        id: GpuId(wire.id),
+        model: wire.model,
+        sm: wire.sm.and_then(Ratio::reading),
+        dram: wire.dram.and_then(Ratio::reading),
+        engines: engines
+            .into_iter()
+            .filter_map(|(e, read)| Some((e, read?.and_then(Ratio::reading))))
+            .collect(),
+        memory_used: wire.memory_used,
+        processes: wire.processes,
+        covered: duration(&wire.covered)?,
+        largest_gap: duration(&wire.largest_gap)?,
+        unreadable: None,
+    })
+}

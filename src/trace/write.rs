@@ -1,0 +1,91 @@
+//! Writes what was observed as a line of a trace.
+
+use super::wire;
+use crate::domain::{Engine, GpuSample, Jupyter, Ratio};
+use crate::policy::{Session, Snapshot};
+
+/// The first line of a trace.
+pub fn header(note: &str) -> String {
+    line(&wire::Header { trace: "gpu-culler/1".to_owned(), note: note.to_owned() })
+}
+
+/// One observation as a line. Addresses, spawner state and the like are left out: a trace may be
+/// handed on.
+pub fn observation(snapshot: &Snapshot) -> String {
+    let state = |down: bool| if down { wire::State::Down } else { wire::State::Ok };
+    line(&wire::Observation {
+        at: snapshot.at,
+        hub: state(snapshot.sessions.is_err()),
+        telemetry: state(snapshot.telemetry_down.is_some()),
+        waiting: snapshot.waiting,
+        servers: snapshot.sessions.as_ref().ok().map(|sessions| sessions.iter().map(server).collect()),
+        keeps: Vec::new(),
+        mail: None,
+    })
+}
+
+fn line(value: &impl serde::Serialize) -> String {
+    // These types hold nothing that JSON cannot: no maps with odd keys, no failing serializers.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn server(session: &Session) -> wire::Server {
+    let server = &session.server;
+    wire::Server {
+        user: server.id.user.0.clone(),
+        server: server.id.name.0.clone(),
+        groups: server.groups.clone(),
+        admin: server.admin,
+        profile: server.profile.clone(),
+        labels: server.labels.clone(),
+        started: server.started,
+        last_activity: server.last_activity,
+        pending: server.pending.clone(),
+        ready: server.ready,
+        jupyter: session.jupyter.as_ref().ok().map(jupyter),
+        gpus: session.gpus.as_ref().ok().map(|gpus| gpus.iter().map(gpu).collect()),
+        cpu: session.cpu,
+    }
+}
+
+fn jupyter(jupyter: &Jupyter) -> wire::Jupyter {
+    wire::Jupyter {
+        last_activity: jupyter.last_activity,
+        connections: jupyter.connections,
+        kernels: jupyter
+            .kernels
+            .iter()
+            .map(|kernel| wire::Kernel {
+                id: kernel.id.clone(),
+                state: kernel.state.clone().into(),
+                last_activity: kernel.last_activity,
+                connections: kernel.connections,
+                notebook: kernel.notebook.clone(),
+            })
+            .collect(),
+        terminals: jupyter
+            .terminals
+            .iter()
+            .map(|terminal| wire::Terminal { last_activity: terminal.last_activity })
+            .collect(),
+    }
+}
+
+fn gpu(sample: &GpuSample) -> wire::Gpu {
+    let share = |ratio: Option<Ratio>| ratio.map(Ratio::get);
+    let engine = |engine: Engine| sample.engines.get(&engine).map(|ratio| share(*ratio));
+    wire::Gpu {
+        id: sample.id.0.clone(),
+        model: sample.model.clone(),
+        sm: share(sample.sm),
+        dram: share(sample.dram),
+        tensor: engine(Engine::Tensor),
+        copy: engine(Engine::Copy),
+        encode: engine(Engine::Encode),
+        decode: engine(Engine::Decode),
+        memory_used: sample.memory_used,
+        processes: sample.processes,
+        covered: humantime::format_duration(sample.covered).to_string(),
+        largest_gap: humantime::format_duration(sample.largest_gap).to_string(),
+    }
+}
