@@ -9,4 +9,5 @@ pub mod domain;
 pub mod message;
 pub mod policy;
 pub mod settings;
+pub mod store;
 pub mod trace;

@@ -1,0 +1,234 @@
+//! Keeps the ledger in SQLite, so that a promise survives a crash.
+//!
+//! Every change is committed before anybody acts on it (WAL, `synchronous = FULL`). The fields are
+//! not looked into here: a record is a value of [`crate::policy`] as JSON under its server's name.
+
+mod migrations;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::domain::ServerId;
+use crate::policy::{Freeze, Ledger, Record};
+
+/// What can go wrong with the ledger's file.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process works with it.
+    #[error("another gpu-culler holds the ledger {}: only one may run; end the other one", .0.display())]
+    Held(PathBuf),
+    /// The lock file cannot be made.
+    #[error("cannot lock the ledger {}: {source}; check that its folder exists and is writable", path.display())]
+    Lock {
+        /// The ledger's file.
+        path: PathBuf,
+        /// What came back.
+        source: std::io::Error,
+    },
+    /// SQLite refused.
+    #[error("cannot {what} the ledger {}: {source}; check the disk and the file's rights", path.display())]
+    Sqlite {
+        /// What was attempted.
+        what: &'static str,
+        /// The ledger's file.
+        path: PathBuf,
+        /// What came back.
+        source: rusqlite::Error,
+    },
+    /// Written by a newer version.
+    #[error("the ledger {} is of version {found}, this program knows {known}: use the newer gpu-culler", path.display())]
+    Newer {
+        /// The ledger's file.
+        path: PathBuf,
+        /// Its version.
+        found: usize,
+        /// The newest version known.
+        known: usize,
+    },
+    /// A record does not parse.
+    #[error("the ledger {} holds a record that does not parse ({what}); nothing was changed in it", path.display())]
+    Corrupt {
+        /// The ledger's file.
+        path: PathBuf,
+        /// Which record, and why.
+        what: String,
+    },
+}
+
+/// Something that happened, for the log that admins read later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// To which server; absent for what concerns all.
+    pub server: Option<ServerId>,
+    /// What, in the words of the trace format.
+    pub event: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// An open ledger file.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+    _lock: Option<File>,
+}
+
+const BUSY: Duration = Duration::from_secs(2);
+
+impl Store {
+    /// Opens (or makes) the ledger for the one process that may write it.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let lock = lock(path)?;
+        let failed = |what| move |source| StoreError::Sqlite { what, path: path.to_owned(), source };
+        let mut connection = Connection::open(path).map_err(failed("open"))?;
+        connection.busy_timeout(BUSY).map_err(failed("open"))?;
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed("open"))?;
+        connection.pragma_update(None, "synchronous", "FULL").map_err(failed("open"))?;
+        migrations::migrate(&mut connection, path)?;
+        Ok(Self { connection, path: path.to_owned(), _lock: Some(lock) })
+    }
+
+    /// Opens the ledger for looking only; `None` where there is none yet.
+    pub fn open_read_only(path: &Path) -> Result<Option<Self>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let failed = |source| StoreError::Sqlite { what: "open", path: path.to_owned(), source };
+        let connection =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
+        connection.busy_timeout(BUSY).map_err(failed)?;
+        migrations::check(&connection, path)?;
+        Ok(Some(Self { connection, path: path.to_owned(), _lock: None }))
+    }
+
+    /// Everything that is remembered.
+    pub fn load(&self) -> Result<Ledger, StoreError> {
+        let mut ledger = Ledger::default();
+        let mut rows = self
+            .connection
+            .prepare("SELECT user, server, record FROM session")
+            .map_err(|e| self.failed("read", e))?;
+        let rows = rows
+            .query_map([], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+            })
+            .map_err(|e| self.failed("read", e))?;
+        for row in rows {
+            let (user, server, json) = row.map_err(|e| self.failed("read", e))?;
+            let id = ServerId::new(user, server);
+            let record: Record = self.parse(&id.to_string(), &json)?;
+            ledger.records.insert(id, record);
+        }
+        ledger.freeze = self.state("freeze")?;
+        Ok(ledger)
+    }
+
+    /// Saves all of it, and forgets the records that are gone.
+    pub fn save(&mut self, ledger: &Ledger) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction.execute("DELETE FROM session", [])?;
+            for (id, record) in &ledger.records {
+                put_record(transaction, id, record)?;
+            }
+            put_state(transaction, "freeze", ledger.freeze.as_ref())
+        })
+    }
+
+    /// Saves one record at once: a step was taken that must not be forgotten.
+    pub fn save_record(&mut self, id: &ServerId, record: &Record) -> Result<(), StoreError> {
+        self.write(|transaction| put_record(transaction, id, record))
+    }
+
+    /// Appends to the log of what happened.
+    pub fn log(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            for entry in entries {
+                let (user, server) = entry.server.as_ref().map(|id| (&id.user.0, &id.name.0)).unzip();
+                transaction.execute(
+                    "INSERT INTO event (at, user, server, event, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![entry.at.to_string(), user, server, entry.event, entry.reason],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    fn write(
+        &mut self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let failed = move |source| StoreError::Sqlite { what: "write", path, source };
+        let all = || {
+            let transaction = self.connection.transaction()?;
+            work(&transaction)?;
+            transaction.commit()
+        };
+        all().map_err(failed)
+    }
+
+    fn state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StoreError> {
+        let json: Option<String> = self
+            .connection
+            .query_row("SELECT value FROM state WHERE key = ?1", [key], |row| row.get(0))
+            .optional()
+            .map_err(|e| self.failed("read", e))?;
+        json.map(|json| self.parse(key, &json)).transpose()
+    }
+
+    fn parse<T: DeserializeOwned>(&self, what: &str, json: &str) -> Result<T, StoreError> {
+        serde_json::from_str(json)
+            .map_err(|e| StoreError::Corrupt { path: self.path.clone(), what: format!("{what}: {e}") })
+    }
+
+    fn failed(&self, what: &'static str, source: rusqlite::Error) -> StoreError {
+        StoreError::Sqlite { what, path: self.path.clone(), source }
+    }
+}
+
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let failed = |source| StoreError::Lock { path: path.to_owned(), source };
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(name).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Held(path.to_owned())),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+fn put_record(connection: &Connection, id: &ServerId, record: &Record) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT OR REPLACE INTO session (user, server, record) VALUES (?1, ?2, ?3)",
+        params![id.user.0, id.name.0, json(record)?],
+    )?;
+    Ok(())
+}
+
+fn put_state(connection: &Connection, key: &str, value: Option<&Freeze>) -> rusqlite::Result<()> {
+    match value {
+        Some(value) => connection.execute(
+            "INSERT OR REPLACE INTO state (key, value) VALUES (?1, ?2)",
+            params![key, json(value)?],
+        )?,
+        None => connection.execute("DELETE FROM state WHERE key = ?1", [key])?,
+    };
+    Ok(())
+}
+
+fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::policy::{LimitKind, Warning};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap()
+}
+
+fn ledger() -> Ledger {
+    let mut record = Record::new(at(1_000));
+    record.warning = Some(Warning {
+        accepted: at(5_000),
+        deadline: at(8_600),
+        limit: LimitKind::Nobody,
+        message_id: "1@example.org".to_owned(),
+        reminded: vec![SignedDuration::from_mins(15)],
+    });
+    let mut ledger = Ledger::default();
+    ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);
+    ledger.records.insert(ServerId::new("a/b @ö", ""), Record::new(at(2_000)));
+    ledger.freeze = Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into() });
+    ledger
+}
+
+#[test]
+fn what_is_saved_is_there_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let mut store = Store::open(&path).unwrap();
+    store.save(&ledger()).unwrap();
+    // No orderly end: the file is looked at while the first process has it open.
+    let seen = Store::open_read_only(&path).unwrap().unwrap().load().unwrap();
+    assert_eq!(seen, ledger());
+}
+
+#[test]
+fn a_session_that_is_gone_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
+    store.save(&ledger()).unwrap();
+    store.save(&Ledger::default()).unwrap();
+    assert_eq!(store.load().unwrap(), Ledger::default());
+}
+
+#[test]
+fn a_second_process_is_refused_the_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l.sqlite");
+    let _first = Store::open(&path).unwrap();
+    assert!(matches!(Store::open(&path), Err(StoreError::Held(_))));
+}
+
+#[test]
+fn a_ledger_of_a_newer_version_is_left_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l.sqlite");
+    Store::open(&path).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
+    let error = Store::open(&path).unwrap_err();
+    assert!(error.to_string().contains("use the newer gpu-culler"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_ledger_is_refused_and_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l.sqlite");
+    std::fs::write(&path, "not a database, but somebody's notes").unwrap();
+    assert!(matches!(Store::open(&path), Err(StoreError::Sqlite { .. })));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "not a database, but somebody's notes");
+}
+
+#[test]
+fn a_record_that_does_not_parse_is_an_error_and_not_an_empty_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
+    store.save(&ledger()).unwrap();
+    store.connection.execute("UPDATE session SET record = '{}'", []).unwrap();
+    assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })));
+}
+
+#[test]
+fn what_happened_is_kept_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
+    let entry = |event: &str| Entry {
+        at: at(1),
+        server: Some(ServerId::new("alice", "")),
+        event: event.to_owned(),
+        reason: "why".to_owned(),
+    };
+    store.log(&[entry("warned"), entry("stopped")]).unwrap();
+    let mut rows = store.connection.prepare("SELECT event FROM event ORDER BY id").unwrap();
+    let events: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(events, ["warned", "stopped"]);
+}
