@@ -4,10 +4,11 @@
 //! The modules are listed from the bottom floor to the top; a module uses only those above it in
 //! this list (`docs/architecture.md`, kept by `tests/module_order.rs`).
 
-pub mod cli;
 pub mod domain;
-pub mod message;
 pub mod policy;
-pub mod settings;
+pub mod message;
+pub mod hub;
 pub mod store;
 pub mod trace;
+pub mod settings;
+pub mod cli;

@@ -1,0 +1,209 @@
+//! All servers, page by page. What fails costs its page or its entry, never the rest.
+
+use serde_json::{Map, Value};
+
+use super::client::{Call, Client};
+use super::error::HubError;
+use super::json;
+use super::wire::{self, Owner};
+use crate::domain::Server;
+
+/// The Hub cuts a list without pages here, silently.
+const BARE_LIST_CUT: usize = 200;
+/// After so many pages in a row the Hub is taken to be gone; each has been asked for thrice.
+const FAILED_PAGES: u32 = 2;
+
+/// The servers that run, start or stop, and what could not be learned of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// By owner and name.
+    pub servers: Vec<Server>,
+    /// Entries that could not be read.
+    pub skipped: Vec<Skipped>,
+    /// Parts of the list that did not come.
+    pub incomplete: Vec<String>,
+    /// What the token may not see.
+    pub hidden: Hidden,
+}
+
+impl Listing {
+    /// Whether a server that is absent here is known to be absent.
+    pub fn is_complete(&self) -> bool {
+        self.skipped.is_empty() && self.incomplete.is_empty()
+    }
+}
+
+/// An entry that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Which one.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// How many servers lack a part that the token may not see. Hidden is not the same as empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// No `state`: the scope admin:server_state is missing.
+    pub state: usize,
+    /// No owner's groups: the scope read:users:groups is missing.
+    pub groups: usize,
+}
+
+/// Where the next page starts. Only numbers are taken from the Hub: the address it offers for the
+/// next page is made of the request's Host header, and the token must not follow it.
+struct Cursor {
+    offset: u64,
+    limit: Option<u64>,
+    total: Option<u64>,
+    failures: u32,
+}
+
+/// One page as the Hub sent it.
+struct Page {
+    users: Vec<Value>,
+    /// Absent for a list without pages.
+    position: Option<Position>,
+}
+
+struct Position {
+    limit: u64,
+    total: u64,
+    next: Option<u64>,
+}
+
+pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<Listing, HubError> {
+    let mut listing = Listing::default();
+    let limit = page_size.map(u64::from);
+    let mut cursor = Cursor { offset: 0, limit, total: None, failures: 0 };
+    loop {
+        let call = cursor.call(client)?;
+        let more = match fetch(client, &call).await {
+            Ok(page) => {
+                let more = cursor.advance(&page, &mut listing.incomplete);
+                listing.add(page.users);
+                more
+            }
+            Err(error) if cursor.total.is_none() => return Err(error),
+            Err(error) => cursor.step_over(&error, &mut listing.incomplete),
+        };
+        if !more {
+            break;
+        }
+    }
+    // A start between two pages shifts the list, and its seam then comes twice.
+    listing.servers.sort_by(|a, b| a.id.cmp(&b.id));
+    listing.servers.dedup_by(|a, b| a.id == b.id);
+    Ok(listing)
+}
+
+async fn fetch(client: &Client, call: &Call) -> Result<Page, HubError> {
+    let body = client.get(call).await?;
+    json::parse(&body).and_then(page).map_err(|why| call.unparsable(why))
+}
+
+fn page(value: Value) -> Result<Page, String> {
+    if let Value::Array(users) = value {
+        return Ok(Page { users, position: None });
+    }
+    let mut model = json::object(value)?;
+    let mut position: Map<String, Value> = json::required(&mut model, "_pagination")?;
+    let next = match position.remove("next") {
+        None => return Err("`next` is missing".to_owned()),
+        Some(Value::Null) => None,
+        Some(next) => Some(json::required(&mut json::object(next)?, "offset")?),
+    };
+    let position = Position {
+        limit: json::required(&mut position, "limit")?,
+        total: json::required(&mut position, "total")?,
+        next,
+    };
+    Ok(Page { users: json::required(&mut model, "items")?, position: Some(position) })
+}
+
+impl Cursor {
+    /// Pending servers must be seen too, so the filter is `active` and not `ready`.
+    fn call(&self, client: &Client) -> Result<Call, HubError> {
+        let scopes = "list:users and read:servers";
+        let call = Call::get(client.route(&["users"])?, scopes);
+        let (offset, limit) = (self.offset.to_string(), self.limit.map(|n| n.to_string()));
+        let mut query = vec![("state", "active"), ("offset", &offset)];
+        query.extend(limit.as_deref().map(|limit| ("limit", limit)));
+        Ok(call.with_query(&query))
+    }
+
+    /// Takes in a page; whether there is another.
+    fn advance(&mut self, page: &Page, incomplete: &mut Vec<String>) -> bool {
+        self.failures = 0;
+        let Some(position) = &page.position else {
+            if page.users.len() >= BARE_LIST_CUT {
+                let n = page.users.len();
+                incomplete.push(format!("the Hub sent {n} users without pages and may hold more"));
+            }
+            return false;
+        };
+        if self.total.is_some_and(|before| position.total < before) {
+            // A stop between two pages moves an unseen user onto a page already read.
+            incomplete.push("the list shrank while it was read; a user may be left out".to_owned());
+        }
+        self.limit = Some(position.limit.max(1));
+        self.total = Some(position.total);
+        match position.next {
+            Some(next) if next > self.offset => {
+                self.offset = next;
+                true
+            }
+            Some(next) => {
+                let here = self.offset;
+                incomplete.push(format!("after offset {here} the Hub sent us back to {next}"));
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Leaves a failed page out; whether there is another.
+    fn step_over(&mut self, error: &HubError, incomplete: &mut Vec<String>) -> bool {
+        let limit = self.limit.unwrap_or(1);
+        let last = self.offset.saturating_add(limit);
+        incomplete.push(format!("users {} to {last}: {error}", self.offset));
+        self.failures += 1;
+        self.offset = last;
+        let more = self.total.is_some_and(|total| last < total);
+        if more && self.failures >= FAILED_PAGES {
+            incomplete.push(format!("users from {last} on were not asked for: the Hub is out"));
+            return false;
+        }
+        more
+    }
+}
+
+impl Listing {
+    fn add(&mut self, users: Vec<Value>) {
+        for user in users {
+            match wire::owner(user) {
+                Ok((owner, servers)) => self.add_servers(&owner, servers),
+                Err(reason) => self.skip("a user".to_owned(), reason),
+            }
+        }
+    }
+
+    fn add_servers(&mut self, owner: &Owner, servers: Map<String, Value>) {
+        for (name, model) in servers {
+            match owner.server(&name, model) {
+                Ok(Some(shown)) => {
+                    self.hidden.state += usize::from(!shown.state_shown);
+                    self.hidden.groups += usize::from(owner.groups.is_none());
+                    self.servers.push(shown.server);
+                }
+                Ok(None) => {}
+                Err(reason) => self.skip(format!("{}/{name}", owner.name), reason),
+            }
+        }
+    }
+
+    fn skip(&mut self, what: String, reason: String) {
+        self.skipped.push(Skipped { what, reason });
+    }
+}

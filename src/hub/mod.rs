@@ -1,0 +1,148 @@
+//! JupyterHub's REST API and the single-user servers behind it. Wire formats become domain values
+//! here and go no further.
+//!
+//! [`Hub`] only reads, [`Prober`] only reads, [`Stopper`] is the one type that can stop anything.
+
+mod client;
+mod error;
+mod http;
+mod json;
+mod jupyter;
+mod listing;
+mod probe;
+mod remembered;
+mod route;
+mod scopes;
+mod spawner;
+mod stop;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde_json::Value;
+use url::Url;
+
+use crate::domain::{Server, ServerId};
+use client::{Call, Client};
+
+pub use error::{HubError, ProbeError};
+pub use listing::{Hidden, Listing, Skipped};
+pub use probe::{Look, ProbeSettings, Prober};
+pub use scopes::{ScopeNeed, limited, missing, needed};
+pub use stop::{StopAnswer, Stopper};
+
+/// How to reach the Hub.
+#[derive(Clone, Debug)]
+pub struct HubSettings {
+    /// The API's address, as in `JUPYTERHUB_API_URL` (`http://127.0.0.1:8081/hub/api`).
+    pub api_url: Url,
+    /// The service's token.
+    pub token: SecretString,
+    /// Users asked for per page; the Hub's own default where absent.
+    pub page_size: Option<u32>,
+    /// Requests in flight at once, at most.
+    pub concurrency: usize,
+    /// Limit for one request. A stop is answered only after up to ten seconds: keep this above.
+    pub request_timeout: Duration,
+    /// Certificates, where the Hub speaks TLS of its own.
+    pub tls: TlsFiles,
+}
+
+/// Certificates for a Hub with `internal_ssl` or a private authority.
+#[derive(Clone, Debug, Default)]
+pub struct TlsFiles {
+    /// The authorities to trust, and then only these (`JUPYTERHUB_SSL_CLIENT_CA`).
+    pub ca_file: Option<PathBuf>,
+    /// What to present.
+    pub identity: Option<IdentityFiles>,
+}
+
+/// A client certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct IdentityFiles {
+    /// `JUPYTERHUB_SSL_KEYFILE`.
+    pub key_file: PathBuf,
+    /// `JUPYTERHUB_SSL_CERTFILE`.
+    pub cert_file: PathBuf,
+}
+
+/// What the Hub says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubInfo {
+    /// Its version.
+    pub version: String,
+}
+
+/// Whom the token belongs to and what it may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The service's or user's name.
+    pub name: String,
+    /// Its scopes, as the Hub expanded them.
+    pub scopes: BTreeSet<String>,
+}
+
+/// The reading side of the Hub.
+#[derive(Debug)]
+pub struct Hub {
+    client: Client,
+    page_size: Option<u32>,
+}
+
+impl Hub {
+    /// A client for the Hub; nothing is sent yet.
+    pub fn new(settings: HubSettings) -> Result<Self, HubError> {
+        Ok(Self { client: Client::new(&settings)?, page_size: settings.page_size })
+    }
+
+    /// The Hub's version; needs no scope, so it tells "unreachable" from "not allowed".
+    pub async fn info(&self) -> Result<HubInfo, HubError> {
+        let call = Call::get(self.client.route(&[""])?, "");
+        let mut model = self.object(&call).await?;
+        let version = json::required(&mut model, "version").map_err(|why| call.unparsable(why))?;
+        Ok(HubInfo { version })
+    }
+
+    /// Whose the token is and what it may do.
+    pub async fn identity(&self) -> Result<Identity, HubError> {
+        let call = Call::get(self.client.route(&["user"])?, "");
+        let mut model = self.object(&call).await?;
+        let mut read = || {
+            Ok(Identity {
+                name: json::required(&mut model, "name")?,
+                scopes: json::required(&mut model, "scopes")?,
+            })
+        };
+        read().map_err(|why| call.unparsable(why))
+    }
+
+    /// All servers that run, start or stop. Fails only where not even the first page came.
+    pub async fn servers(&self) -> Result<Listing, HubError> {
+        listing::read(&self.client, self.page_size).await
+    }
+
+    /// One server as it is now; `None` where the Hub knows none such, or a stopped one.
+    ///
+    /// A token whose scopes are limited to other people also gets `None`, for the Hub answers 404.
+    pub async fn server(&self, id: &ServerId) -> Result<Option<Server>, HubError> {
+        let call = Call::get(self.client.route(&["users", &id.user.0])?, "list:users and read:servers");
+        let answer = match self.client.get(&call).await {
+            Ok(answer) => answer,
+            Err(HubError::Status { status: 404, said: Some(_), .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let model = json::parse(&answer).map_err(|why| call.unparsable(why))?;
+        wire::one_server(model, &id.name).map_err(|why| call.unparsable(why))
+    }
+
+    async fn object(&self, call: &Call) -> Result<serde_json::Map<String, Value>, HubError> {
+        let answer = self.client.get(call).await?;
+        json::parse(&answer).and_then(json::object).map_err(|why| call.unparsable(why))
+    }
+}

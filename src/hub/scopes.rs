@@ -1,0 +1,93 @@
+//! What the token must be allowed to do. The Hub lists a token's scopes with everything they
+//! include already spelled out, so plain comparison is enough.
+
+use std::collections::BTreeSet;
+
+/// A scope and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeNeed {
+    /// As written in a role.
+    pub scope: &'static str,
+    /// What is lost without it.
+    pub why: &'static str,
+}
+
+const OBSERVE: [ScopeNeed; 4] = [
+    ScopeNeed { scope: "list:users", why: "to see who has a server" },
+    ScopeNeed { scope: "read:servers", why: "to see the servers; without it the list is silently empty" },
+    ScopeNeed { scope: "admin:server_state", why: "to find a server's processes, container, pod or job" },
+    ScopeNeed { scope: "read:users:groups", why: "to apply rules by group" },
+];
+const STOP: ScopeNeed = ScopeNeed { scope: "delete:servers", why: "to stop servers" };
+const PROBE: ScopeNeed = ScopeNeed { scope: "access:servers", why: "to read kernels and terminals" };
+
+/// The scopes needed to observe, and besides to `stop` servers and to `probe` kernels.
+pub fn needed(stop: bool, probe: bool) -> Vec<ScopeNeed> {
+    let more = [(stop, STOP), (probe, PROBE)];
+    let more = more.into_iter().filter_map(|(on, need)| on.then_some(need));
+    OBSERVE.into_iter().chain(more).collect()
+}
+
+/// Those of `needs` that are not granted to any extent.
+pub fn missing(granted: &BTreeSet<String>, needs: &[ScopeNeed]) -> Vec<ScopeNeed> {
+    let lacks = |need: &&ScopeNeed| !granted.contains(need.scope) && filters(granted, need).is_empty();
+    needs.iter().filter(lacks).cloned().collect()
+}
+
+/// Those of `needs` that are granted for some only, with the scopes that say for whom
+/// (`list:users!group=gpu`).
+pub fn limited(granted: &BTreeSet<String>, needs: &[ScopeNeed]) -> Vec<(ScopeNeed, Vec<String>)> {
+    let for_some = |need: &ScopeNeed| {
+        let filters = filters(granted, need);
+        (!granted.contains(need.scope) && !filters.is_empty()).then(|| (need.clone(), filters))
+    };
+    needs.iter().filter_map(for_some).collect()
+}
+
+fn filters(granted: &BTreeSet<String>, need: &ScopeNeed) -> Vec<String> {
+    let of_need = |scope: &&String| scope.split_once('!').is_some_and(|(name, _)| name == need.scope);
+    granted.iter().filter(of_need).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(scopes: &[&str]) -> BTreeSet<String> {
+        scopes.iter().map(|s| (*s).to_owned()).collect()
+    }
+
+    fn names(needs: &[ScopeNeed]) -> Vec<&str> {
+        needs.iter().map(|need| need.scope).collect()
+    }
+
+    #[test]
+    fn only_who_stops_or_probes_needs_the_scope_for_it() {
+        let observe = needed(false, false);
+        assert!(!names(&observe).contains(&"delete:servers"));
+        assert!(!names(&observe).contains(&"access:servers"));
+        assert_eq!(needed(true, true).len(), observe.len() + 2);
+    }
+
+    #[test]
+    fn what_is_not_granted_is_missing() {
+        let have = granted(&["list:users", "read:servers", "read:servers:x", "read:users:groups"]);
+        let lacking = missing(&have, &needed(true, false));
+        assert_eq!(names(&lacking), ["admin:server_state", "delete:servers"]);
+    }
+
+    #[test]
+    fn a_filtered_scope_is_limited_and_not_missing() {
+        let have = granted(&["delete:servers!group=gpu", "delete:servers!user=bob"]);
+        let need = [STOP];
+        assert_eq!(missing(&have, &need), []);
+        let both = ["delete:servers!group=gpu", "delete:servers!user=bob"].map(str::to_owned);
+        assert_eq!(limited(&have, &need), [(STOP, both.to_vec())]);
+    }
+
+    #[test]
+    fn a_full_grant_beside_a_filtered_one_is_not_limited() {
+        let have = granted(&["delete:servers", "delete:servers!group=gpu"]);
+        assert_eq!(limited(&have, &[STOP]), []);
+    }
+}

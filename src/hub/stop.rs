@@ -1,0 +1,46 @@
+//! The writing side: stops servers and can do nothing else.
+
+use super::client::{Call, Client};
+use super::{HubError, HubSettings};
+use crate::domain::ServerId;
+
+/// Stops servers. Nobody else in this module can send anything but a GET.
+#[derive(Debug)]
+pub struct Stopper {
+    client: Client,
+}
+
+/// What the Hub said to a stop. Neither answer proves that the processes are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopAnswer {
+    /// 204: the Hub has forgotten the server, even if the spawner failed to stop it.
+    Gone,
+    /// 202: still stopping.
+    Slow,
+}
+
+impl Stopper {
+    /// A client that can stop; nothing is sent yet.
+    pub fn new(settings: HubSettings) -> Result<Self, HubError> {
+        Ok(Self { client: Client::new(&settings)? })
+    }
+
+    /// Stops a server, once, and never removes a named server's record (which can delete its
+    /// volume). After an error nobody knows whether the stop happened: look again.
+    pub async fn stop(&self, id: &ServerId) -> Result<StopAnswer, HubError> {
+        let (user, name) = (id.user.0.as_str(), id.name.0.as_str());
+        if user.is_empty() {
+            return Err(HubError::BadName(id.to_string()));
+        }
+        let route = match name {
+            "" => self.client.route(&["users", user, "server"]),
+            _ => self.client.route(&["users", user, "servers", name]),
+        }?;
+        let call = Call::delete(route, "delete:servers");
+        match self.client.once(&call).await?.status {
+            204 => Ok(StopAnswer::Gone),
+            202 => Ok(StopAnswer::Slow),
+            other => Err(call.unparsable(format!("{other} instead of 202 or 204"))),
+        }
+    }
+}
