@@ -233,6 +233,11 @@ fn read(sample: &GpuSample, thresholds: &Thresholds) -> Reading {
     }
 }
 
+/// Whether a sample proves that its card works.
+pub fn is_active(sample: &GpuSample, thresholds: &Thresholds) -> bool {
+    read(sample, thresholds) == Reading::Active
+}
+
 fn watch(sample: &GpuSample, reading: Reading) -> Watch {
     if reading == Reading::Unreadable {
         let why = sample.unreadable.clone();

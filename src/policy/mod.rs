@@ -14,7 +14,7 @@ mod rules;
 mod schedule;
 mod snapshot;
 
-pub use evidence::{CardEvidence, ClockMove, Evidence, Watch};
+pub use evidence::{CardEvidence, ClockMove, Evidence, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,

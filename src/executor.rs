@@ -1,0 +1,58 @@
+//! Carries out a plan: asks again just before it acts, does one thing, looks whether it worked.
+//!
+//! It makes no choices of its own. What it may do is decided by what it was given: without a
+//! [`Stopper`] it cannot stop anything, without a [`Post`] it cannot write to anybody.
+
+mod addresses;
+mod journal;
+mod notice;
+mod post;
+mod stop;
+
+use jiff::Timestamp;
+
+use crate::domain::ServerId;
+use crate::hub::Stopper;
+
+pub use addresses::{AddressBook, AddressSource};
+pub use journal::Journal;
+pub use post::Post;
+pub use stop::Orphan;
+
+/// Where the time comes from; only the daemon reads it.
+pub type Clock = fn() -> Timestamp;
+
+/// The acting side.
+#[derive(Debug, Default)]
+pub struct Executor {
+    /// Present in the modes `warn` and `enforce`.
+    pub post: Option<Post>,
+    /// Present in the mode `enforce`.
+    pub stopper: Option<Stopper>,
+}
+
+/// Something that was done, tried or left, with its reason. The words of `event` are those of the
+/// trace format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happening {
+    /// When.
+    pub at: Timestamp,
+    /// To which server; absent for what concerns all.
+    pub server: Option<ServerId>,
+    /// What.
+    pub event: &'static str,
+    /// Why, or what came of it.
+    pub reason: String,
+}
+
+impl Happening {
+    /// Something that happened to one server.
+    pub fn to(server: &ServerId, at: Timestamp, event: &'static str, reason: impl Into<String>) -> Self {
+        Self { at, server: Some(server.clone()), event, reason: reason.into() }
+    }
+
+    /// Something that concerns all.
+    pub fn to_all(at: Timestamp, event: &'static str, reason: impl Into<String>) -> Self {
+        Self { at, server: None, event, reason: reason.into() }
+    }
+}

@@ -1,0 +1,109 @@
+//! Where an owner's mail address comes from, in the order the admin gave.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::domain::{Server, UserName};
+
+/// One source of addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressSource {
+    /// A field of the Hub's user model (`user_info.email`, `auth_state.email`).
+    Hub(String),
+    /// A TOML file of `user = "address"`.
+    Map(PathBuf),
+    /// A pattern with `{user}` in it.
+    Template(String),
+}
+
+impl FromStr for AddressSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(path) = text.strip_prefix("map:") {
+            return Ok(Self::Map(PathBuf::from(path)));
+        }
+        if text.starts_with("user_info.") || text.starts_with("auth_state.") {
+            return Ok(Self::Hub(text.to_owned()));
+        }
+        if text.contains("{user}") && text.contains('@') {
+            return Ok(Self::Template(text.to_owned()));
+        }
+        Err(format!(
+            "\"{text}\" is no source of addresses: use \"user_info.email\", \"auth_state.email\", \"map:/a/file.toml\" or \"{{user}}@example.org\""
+        ))
+    }
+}
+
+/// All sources.
+#[derive(Clone, Debug, Default)]
+pub struct AddressBook {
+    sources: Vec<AddressSource>,
+}
+
+impl AddressBook {
+    /// The sources, first one first.
+    pub fn new(sources: Vec<AddressSource>) -> Self {
+        Self { sources }
+    }
+
+    /// Whether some address has to be asked for user by user.
+    pub fn needs_auth_state(&self) -> bool {
+        self.sources.iter().any(|source| matches!(source, AddressSource::Hub(f) if f.starts_with("auth_state.")))
+    }
+
+    /// The sources as the config spells them.
+    pub fn tried(&self) -> Vec<String> {
+        let spelled = |source: &AddressSource| match source {
+            AddressSource::Hub(text) | AddressSource::Template(text) => text.clone(),
+            AddressSource::Map(path) => format!("map:{}", path.display()),
+        };
+        self.sources.iter().map(spelled).collect()
+    }
+
+    /// The owner's address by the first source that has one. A map file that cannot be read has none.
+    pub fn find(&self, server: &Server) -> Option<String> {
+        self.sources.iter().find_map(|source| match source {
+            AddressSource::Hub(field) => server.addresses.get(field).cloned(),
+            AddressSource::Map(path) => mapped(path, &server.id.user),
+            AddressSource::Template(text) => filled(text, &server.id.user),
+        })
+    }
+}
+
+fn mapped(path: &PathBuf, user: &UserName) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let map: BTreeMap<String, String> = toml::from_str(&text).ok()?;
+    map.get(&user.0).cloned()
+}
+
+/// A name that cannot stand before the `@` gives no address; where it holds one already, it is one.
+fn filled(template: &str, user: &UserName) -> Option<String> {
+    let allowed = |c: char| c.is_alphanumeric() || "._-+".contains(c);
+    (!user.0.is_empty() && user.0.chars().all(allowed)).then(|| template.replace("{user}", &user.0))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+    use super::*;
+
+    #[test]
+    fn sources_are_told_apart() {
+        let map = AddressSource::Map("/etc/addresses.toml".into());
+        assert_eq!("map:/etc/addresses.toml".parse(), Ok(map));
+        assert_eq!("user_info.email".parse(), Ok(AddressSource::Hub("user_info.email".to_owned())));
+        assert!("alice@example.org".parse::<AddressSource>().is_err());
+    }
+
+    #[test]
+    fn a_name_that_cannot_stand_in_an_address_has_none() {
+        let template = "{user}@example.org";
+        assert_eq!(filled(template, &UserName("ada.l".to_owned())).unwrap(), "ada.l@example.org");
+        for name in ["", "a b", "a@b", "a\r\nBcc: x", "<a>", "a,b"] {
+            assert_eq!(filled(template, &UserName(name.to_owned())), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The ledger together with its file: a step counts only once it is saved.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Happening;
+use crate::domain::ServerId;
+use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
+use crate::store::{Entry, Store, StoreError};
+
+/// What is remembered, and where it is kept.
+#[derive(Debug)]
+pub struct Journal {
+    ledger: Ledger,
+    store: Store,
+}
+
+impl Journal {
+    /// What the file holds.
+    pub fn open(store: Store) -> Result<Self, StoreError> {
+        Ok(Self { ledger: store.load()?, store })
+    }
+
+    /// What is remembered.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What is remembered of one server.
+    pub fn record(&self, id: &ServerId) -> Option<&Record> {
+        self.ledger.records.get(id)
+    }
+
+    /// Folds a snapshot in.
+    pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        self.ledger.observe(snapshot, policy);
+    }
+
+    /// Takes over what a plan concluded, and saves everything.
+    pub fn settled(&mut self, plan: &Plan) -> Result<(), StoreError> {
+        self.ledger.settled(plan);
+        self.store.save(&self.ledger)
+    }
+
+    /// Warnings are about to be sent.
+    pub fn warnings_begin(&mut self, ids: &[ServerId], at: Timestamp) -> Result<(), StoreError> {
+        for id in ids {
+            self.ledger.warning_began(id, at);
+            self.save(id)?;
+        }
+        Ok(())
+    }
+
+    /// A warning was not accepted.
+    pub fn warning_failed(&mut self, id: &ServerId) -> Result<(), StoreError> {
+        self.ledger.warning_failed(id);
+        self.save(id)
+    }
+
+    /// A warning was accepted. Until this has returned without an error it does not count.
+    pub fn warned(&mut self, id: &ServerId, warning: Warning) -> Result<(), StoreError> {
+        self.ledger.warned(id, warning);
+        self.save(id)
+    }
+
+    /// A reminder was accepted.
+    pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) -> Result<(), StoreError> {
+        self.ledger.reminded(id, before);
+        self.save(id)
+    }
+
+    /// The admins know that the owner has no address.
+    pub fn admins_told(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
+        self.ledger.admins_told(id, at);
+        self.save(id)
+    }
+
+    /// A warning is taken back.
+    pub fn unmarked(&mut self, id: &ServerId) -> Result<(), StoreError> {
+        self.ledger.unmarked(id);
+        self.save(id)
+    }
+
+    /// Somebody keeps a session.
+    pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<(), StoreError> {
+        self.ledger.kept(id, keep);
+        self.save(id)
+    }
+
+    /// A server was stopped.
+    pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
+        self.ledger.stopped(id, at);
+        self.save(id)
+    }
+
+    /// Appends to the log.
+    pub fn log(&mut self, happenings: &[Happening]) -> Result<(), StoreError> {
+        let entry = |h: &Happening| Entry {
+            at: h.at,
+            server: h.server.clone(),
+            event: h.event.to_owned(),
+            reason: h.reason.clone(),
+        };
+        self.store.log(&happenings.iter().map(entry).collect::<Vec<_>>())
+    }
+
+    fn save(&mut self, id: &ServerId) -> Result<(), StoreError> {
+        match self.ledger.records.get(id) {
+            Some(record) => self.store.save_record(id, record),
+            None => Ok(()),
+        }
+    }
+}

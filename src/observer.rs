@@ -1,0 +1,180 @@
+//! Joins what the Hub, the single-user servers and the cards say into one snapshot.
+
+mod cards;
+mod cpu;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use url::Url;
+
+use crate::domain::{GpuSample, Jupyter, Server, ServerId, SpawnerState};
+use crate::hub::{Hub, HubError, Listing, Prober};
+use crate::policy::{Session, Snapshot, Thresholds, is_active};
+use crate::telemetry::{NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table};
+
+pub use cards::{Card, Cards};
+use cpu::CpuMeter;
+
+/// The reading side of the world. It can change nothing in it.
+#[derive(Debug)]
+pub struct Observer {
+    hub: Hub,
+    kernels: Kernels,
+    sampler: Arc<NvmlSampler>,
+    thresholds: Thresholds,
+    cpu: CpuMeter,
+    /// The servers of the last look: who else may own a process.
+    running: Vec<(ServerId, SpawnerState)>,
+}
+
+/// How kernels are asked.
+#[derive(Debug)]
+pub struct Kernels {
+    /// The client; absent where kernels may not be asked.
+    pub prober: Option<Prober>,
+    /// The address people use, for servers whose own address is not known.
+    pub public_url: Option<Url>,
+    /// How many servers are asked at once.
+    pub concurrency: usize,
+}
+
+/// One look at everything.
+#[derive(Debug)]
+pub struct Observation {
+    /// What the policy judges.
+    pub snapshot: Snapshot,
+    /// Every card of this machine and who holds it.
+    pub cards: Vec<Card>,
+    /// What could not be learned, in words for the admin.
+    pub troubles: Vec<String>,
+}
+
+impl Observer {
+    /// Nothing is asked yet.
+    pub fn new(hub: Hub, kernels: Kernels, sampler: Arc<NvmlSampler>, thresholds: Thresholds) -> Self {
+        Self { hub, kernels, sampler, thresholds, cpu: CpuMeter::default(), running: Vec::new() }
+    }
+
+    /// Looks at everything once.
+    pub async fn observe(&mut self, now: Timestamp) -> Observation {
+        let listing = self.hub.servers().await;
+        let readings = self.sampler.drain();
+        let table = ProcessTable::read();
+        let mut troubles = troubles(listing.as_ref(), readings.as_ref().err());
+        let Listing { servers, .. } = match &listing {
+            Ok(listing) => listing.clone(),
+            Err(_) => Listing::default(),
+        };
+        self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
+        let cards = match (&readings, &table) {
+            (Ok(readings), Ok(table)) => Cards::attribute(readings, &self.running, table),
+            (Err(error), _) => Cards::unknown(error.to_string()),
+            (_, Err(error)) => Cards::unknown(format!("the process table cannot be read: {error}")),
+        };
+        troubles.extend(cards.trouble());
+        let cpu = table.map(|table| self.cpu.measure(&self.running, &table, now)).unwrap_or_default();
+        let seen = servers.into_iter().map(|server| {
+            let gpus = cards.of(&server);
+            (server, gpus)
+        });
+        let sessions = self.ask_kernels(seen.collect(), &cpu).await;
+        Observation {
+            snapshot: Snapshot {
+                at: now,
+                complete: listing.as_ref().is_ok_and(Listing::is_complete),
+                sessions: listing.map(|_| sessions).map_err(|error| error.to_string()),
+                telemetry_down: readings.err().map(|error| error.to_string()),
+                waiting: 0,
+            },
+            cards: cards.devices,
+            troubles,
+        }
+    }
+
+    /// Looks at one server again, just before it is stopped. `None`: the Hub knows it no longer.
+    pub async fn look_again(&self, id: &ServerId) -> Result<Option<Session>, String> {
+        let Some(server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
+        let readings = self.sampler.peek().map_err(|error| error.to_string())?;
+        let table = ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
+        let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
+        running.push((id.clone(), server.spawner.clone()));
+        let gpus = Cards::attribute(&readings, &running, &table).of(&server);
+        let jupyter = self.kernels.ask(&server).await;
+        Ok(Some(Session { server, jupyter, gpus, cpu: None }))
+    }
+
+    /// The processes of a server, as they are now.
+    pub fn processes(&self, id: &ServerId) -> Vec<Process> {
+        let Ok(table) = ProcessTable::read() else {
+            return Vec::new();
+        };
+        members(id, &self.running, &table).into_iter().filter_map(|pid| table.get(pid).cloned()).collect()
+    }
+
+    /// The Hub's record of one server as it is now.
+    pub async fn server(&self, id: &ServerId) -> Result<Option<Server>, HubError> {
+        self.hub.server(id).await
+    }
+
+    /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
+    async fn ask_kernels(
+        &self,
+        seen: Vec<(Server, Result<Vec<GpuSample>, String>)>,
+        cpu: &BTreeMap<ServerId, f64>,
+    ) -> Vec<Session> {
+        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let asked = seen.into_iter().map(|(server, gpus)| async move {
+            let jupyter = match &gpus {
+                Ok(gpus) if gpus.is_empty() => Err("not asked: it holds no card".to_owned()),
+                Ok(gpus) if works(gpus) => Err("not asked: a card of it works".to_owned()),
+                Ok(_) => self.kernels.ask(&server).await,
+                Err(_) => Err("not asked: its cards are not known".to_owned()),
+            };
+            let cpu = cpu.get(&server.id).copied();
+            Session { server, jupyter, gpus, cpu }
+        });
+        futures::stream::iter(asked).buffered(self.kernels.concurrency.max(1)).collect().await
+    }
+}
+
+impl Kernels {
+    async fn ask(&self, server: &Server) -> Result<Jupyter, String> {
+        let Some(prober) = &self.prober else {
+            return Err("kernels are not asked (hub.probe_kernels, or the scope access:servers)".to_owned());
+        };
+        let base = self.address(server).ok_or(
+            "its own address is not known: set hub.public_url to the address people use for the Hub",
+        )?;
+        prober.jupyter(&base).await.map_err(|error| error.to_string())
+    }
+
+    /// The server's own address where its process tells it, else its path below the public one.
+    fn address(&self, server: &Server) -> Option<Url> {
+        let direct = server.spawner.pid.and_then(process_table::service_url);
+        let direct = direct.and_then(|url| Url::parse(&url).ok());
+        direct.or_else(|| self.public_url.as_ref()?.join(&server.path).ok())
+    }
+}
+
+fn troubles(listing: Result<&Listing, &HubError>, telemetry: Option<&TelemetryError>) -> Vec<String> {
+    let mut troubles: Vec<String> = telemetry.map(ToString::to_string).into_iter().collect();
+    match listing {
+        Err(error) => troubles.push(format!("the servers cannot be listed: {error}")),
+        Ok(listing) => {
+            troubles.extend(listing.incomplete.iter().map(|part| format!("part of the list did not come: {part}")));
+            let skipped = listing.skipped.len();
+            if skipped > 0 {
+                troubles.push(format!("{skipped} entries of the Hub's list could not be read; see the log"));
+            }
+            if listing.hidden.state > 0 {
+                troubles.push("the Hub hides where servers run: grant the scope admin:server_state".to_owned());
+            }
+        }
+    }
+    troubles
+}

@@ -1,0 +1,95 @@
+//! Which session holds which card.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::{GpuSample, Server, ServerId, SpawnerState};
+use crate::telemetry::process_table::{self, is_host_pid_namespace};
+use crate::telemetry::{DeviceReading, ProcessTable, Unattributed, attribute};
+
+/// One card and who holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// What it did.
+    pub sample: GpuSample,
+    /// The servers that hold it.
+    pub servers: BTreeSet<ServerId>,
+    /// Processes on it that belong to no server, or to no single one.
+    pub unattributed: Vec<Unattributed>,
+}
+
+/// All cards of this machine.
+#[derive(Debug)]
+pub struct Cards {
+    /// Each of them.
+    pub devices: Vec<Card>,
+    /// Why it is not known who holds which card, if so.
+    unknown: Option<String>,
+    /// Root processes that are really here.
+    here: BTreeSet<u32>,
+}
+
+impl Cards {
+    /// No card can be given to anybody.
+    pub fn unknown(why: String) -> Self {
+        Self { devices: Vec::new(), unknown: Some(why), here: BTreeSet::new() }
+    }
+
+    /// Attributes each card's processes to the running servers.
+    pub fn attribute(
+        readings: &[DeviceReading],
+        servers: &[(ServerId, SpawnerState)],
+        table: &ProcessTable,
+    ) -> Self {
+        if !is_host_pid_namespace() {
+            return Self::unknown(
+                "this service does not see the machine's processes: run it in the host's pid namespace".to_owned(),
+            );
+        }
+        let unlisted = readings.iter().find_map(|reading| {
+            let why = reading.holders.as_ref().err()?;
+            Some(format!("the processes on card {} cannot be listed: {why}", reading.sample.id))
+        });
+        let pids: BTreeSet<u32> =
+            readings.iter().flat_map(|r| r.holders.iter().flatten()).map(|holder| holder.pid).collect();
+        let found = attribute(pids, servers, table).with_claims(process_table::hint);
+        let strangers: BTreeMap<u32, &Unattributed> = found.unattributed.iter().map(|u| (u.pid, u)).collect();
+        let card = |reading: &DeviceReading| {
+            let pids = || reading.holders.iter().flatten().map(|holder| holder.pid);
+            Card {
+                sample: reading.sample.clone(),
+                servers: pids().filter_map(|pid| Some(found.owners.get(&pid)?.0.clone())).collect(),
+                unattributed: pids().filter_map(|pid| Some((*strangers.get(&pid)?).clone())).collect(),
+            }
+        };
+        let roots = servers.iter().filter_map(|(_, spawner)| spawner.pid);
+        Self {
+            devices: readings.iter().map(card).collect(),
+            unknown: unlisted,
+            here: roots.filter(|pid| table.get(*pid).is_some()).collect(),
+        }
+    }
+
+    /// What keeps cards from being attributed at all.
+    pub fn trouble(&self) -> Option<String> {
+        self.unknown.clone()
+    }
+
+    /// The cards of one server, or why they are not known.
+    pub fn of(&self, server: &Server) -> Result<Vec<GpuSample>, String> {
+        if let Some(why) = &self.unknown {
+            return Err(why.clone());
+        }
+        let spawner = &server.spawner;
+        if spawner.is_empty() {
+            return Err("the Hub does not say where it runs (scope admin:server_state, or its spawner)".to_owned());
+        }
+        if spawner.pod.is_some() || spawner.job.is_some() {
+            return Err("it runs in a pod or batch job, which this source cannot see".to_owned());
+        }
+        if let Some(pid) = spawner.pid.filter(|pid| !self.here.contains(pid)) {
+            return Err(format!("its process {pid} is not on this machine"));
+        }
+        let mine = self.devices.iter().filter(|card| card.servers.contains(&server.id));
+        Ok(mine.map(|card| card.sample.clone()).collect())
+    }
+}
