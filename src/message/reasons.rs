@@ -46,6 +46,7 @@ fn idle(idle: &Idle) -> String {
         LimitKind::Nobody => "no card, kernel, terminal or person has been active",
         LimitKind::Connected => "somebody is connected, but no card, kernel or terminal has been active",
         LimitKind::CardUnused => "whatever else moves, the cards have done nothing",
+        LimitKind::MaxAge => "the server is older than `max_age` and its cards rest; it runs",
     };
     format!("{limit} since {}; {kind}", time(idle.since))
 }

@@ -66,6 +66,8 @@ pub enum LimitKind {
     Connected,
     /// The card alone has done nothing for long.
     CardUnused,
+    /// The server is as old as a server may become, and its card rests.
+    MaxAge,
 }
 
 /// Why nothing can be said.
@@ -196,6 +198,9 @@ fn reached(
         Some((LimitKind::Connected, worked))
     } else if over(card, limits.card_unused_warn_after) && !has_busy_kernel(session) {
         Some((LimitKind::CardUnused, card))
+    } else if over(card, Some(limits.warn_after)) {
+        let started = session.server.started?.min(now);
+        over(started, limits.max_age).then_some((LimitKind::MaxAge, started))
     } else {
         None
     }

@@ -29,6 +29,8 @@ pub struct Record {
     /// A warning that is being sent, and when that began. Still here after a restart, it was cut
     /// short and nobody knows whether it went out.
     pub sending: Option<Timestamp>,
+    /// When the admins were told that its owner has no address.
+    pub admins_told: Option<Timestamp>,
     /// The warning its owner has.
     pub warning: Option<Warning>,
     /// The keep that was last given.
@@ -73,6 +75,7 @@ impl Record {
             evidence: Evidence::new(started),
             idle: false,
             sending: None,
+            admins_told: None,
             warning: None,
             keep: None,
             stopped: None,
@@ -137,6 +140,11 @@ impl Ledger {
         });
     }
 
+    /// The admins know that the owner has no address.
+    pub fn admins_told(&mut self, id: &ServerId, at: Timestamp) {
+        self.change(id, |record| record.admins_told = Some(at));
+    }
+
     /// A reminder went out.
     pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) {
         self.change(id, |record| {
@@ -151,6 +159,7 @@ impl Ledger {
         self.change(id, |record| {
             record.warning = None;
             record.sending = None;
+            record.admins_told = None;
         });
     }
 

@@ -102,6 +102,8 @@ pub struct Limits {
     pub connected_warn_after: Option<SignedDuration>,
     /// The card does nothing for this long, whatever else moves.
     pub card_unused_warn_after: Option<SignedDuration>,
+    /// The server is older than this. A card that works protects it all the same.
+    pub max_age: Option<SignedDuration>,
 }
 
 /// What owners may choose to keep a session.

@@ -77,6 +77,8 @@ pub struct Overrides {
     pub connected_warn_after: Option<Option<SignedDuration>>,
     /// See [`Limits::card_unused_warn_after`].
     pub card_unused_warn_after: Option<Option<SignedDuration>>,
+    /// See [`Limits::max_age`].
+    pub max_age: Option<Option<SignedDuration>>,
 }
 
 impl Overrides {
@@ -88,6 +90,7 @@ impl Overrides {
             remind_before: self.remind_before.clone().unwrap_or_else(|| base.remind_before.clone()),
             connected_warn_after: self.connected_warn_after.unwrap_or(base.connected_warn_after),
             card_unused_warn_after: self.card_unused_warn_after.unwrap_or(base.card_unused_warn_after),
+            max_age: self.max_age.unwrap_or(base.max_age),
         }
     }
 }

@@ -26,7 +26,7 @@ pub fn policy(file: &raw::File) -> Result<Policy, SettingsError> {
     let telemetry = &file.telemetry;
     let stop_hours = file.policy.stop_hours.as_ref().map(stop_hours).transpose()?;
     let zone = stop_hours.as_ref().map_or(TimeZone::UTC, |hours| hours.zone.clone());
-    not_yet("policy", file.policy.busy_kernel_limit, file.policy.max_age, file.policy.action.as_deref())?;
+    not_yet("policy", file.policy.busy_kernel_limit, file.policy.action.as_deref())?;
     let rules = file.rule.iter().map(|rule| self::rule(rule, &zone)).collect::<Result<Vec<_>, _>>()?;
     unique_names(&rules)?;
     let ratio = |share: Option<super::Share>, default: f64| share.map_or(default, |share| share.0);
@@ -83,6 +83,7 @@ fn limits(raw: &raw::Policy) -> Limits {
             .map_or(vec![minutes(15)], |all| all.iter().map(|t| t.0).collect()),
         connected_warn_after: limit(raw.connected_warn_after, hours(4)),
         card_unused_warn_after: limit(raw.card_unused_warn_after, hours(24)),
+        max_age: raw.max_age.and_then(|limit| limit.0),
     }
 }
 
@@ -99,7 +100,7 @@ fn keep(raw: &raw::Keep) -> KeepOffer {
 }
 
 fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
-    not_yet(&format!("rule \"{}\"", raw.name), raw.busy_kernel_limit, raw.max_age, raw.action.as_deref())?;
+    not_yet(&format!("rule \"{}\"", raw.name), raw.busy_kernel_limit, raw.action.as_deref())?;
     let patterns = |list: &Option<Vec<super::Pattern>>| {
         list.as_ref().map(|all| all.iter().map(|pattern| pattern.0.clone()).collect())
     };
@@ -125,6 +126,7 @@ fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
             remind_before: raw.remind_before.as_ref().map(|all| all.iter().map(|time| time.0).collect()),
             connected_warn_after: raw.connected_warn_after.map(|limit| limit.0),
             card_unused_warn_after: raw.card_unused_warn_after.map(|limit| limit.0),
+            max_age: raw.max_age.map(|limit| limit.0),
         },
     })
 }
@@ -153,23 +155,16 @@ fn exemption(raw: &raw::Exempt, zone: &TimeZone) -> Result<Exemption, SettingsEr
 }
 
 /// Keys whose other values belong to a later version are refused rather than ignored.
-fn not_yet(
-    place: &str,
-    busy_kernel_limit: Option<Limit>,
-    max_age: Option<Limit>,
-    action: Option<&str>,
-) -> Result<(), SettingsError> {
-    for (key, limit) in [("busy_kernel_limit", busy_kernel_limit), ("max_age", max_age)] {
-        if limit.is_some_and(|limit| limit.0.is_some()) {
-            return Err(SettingsError::key(key, format!("in {place}: this version knows only \"never\"")));
-        }
+fn not_yet(place: &str, busy_kernel_limit: Option<Limit>, action: Option<&str>) -> Result<(), SettingsError> {
+    let refuse = |key: &str, known: &str| {
+        Err(SettingsError::key(key, format!("in {place}: this version knows only \"{known}\"")))
+    };
+    if busy_kernel_limit.is_some_and(|limit| limit.0.is_some()) {
+        return refuse("busy_kernel_limit", "never");
     }
     match action {
         None | Some("stop-server") => Ok(()),
-        Some(other) => Err(SettingsError::key(
-            "action",
-            format!("\"{other}\" in {place}: this version knows only \"stop-server\""),
-        )),
+        Some(_) => refuse("action", "stop-server"),
     }
 }
 

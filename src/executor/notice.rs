@@ -1,0 +1,60 @@
+//! Fills the notices that mails are made of from what was observed and decided.
+
+use jiff::Timestamp;
+
+use crate::message::{CardNotice, SessionNotice};
+use crate::policy::{Clocks, Decision, Idle, LimitKind, Record, Session, Verdict};
+
+/// What the owner has to know about one session.
+pub fn session_notice(
+    session: &Session,
+    decision: &Decision,
+    record: &Record,
+    deadline: Timestamp,
+) -> Option<SessionNotice> {
+    let clocks = decision.judgement.clocks?;
+    let Verdict::Idle(idle) = decision.judgement.verdict else {
+        return None;
+    };
+    Some(notice(session, &clocks, idle, record.started, deadline))
+}
+
+fn notice(
+    session: &Session,
+    clocks: &Clocks,
+    idle: Idle,
+    started: Timestamp,
+    deadline: Timestamp,
+) -> SessionNotice {
+    let after_start = |at: Timestamp| (at > started).then_some(at);
+    SessionNotice {
+        server: session.server.id.clone(),
+        cards: session.gpus.iter().flatten().map(card).collect(),
+        notebooks: notebooks(session),
+        idle_since: idle.since,
+        card_active: clocks.card_active,
+        used: after_start(clocks.used),
+        present: after_start(clocks.present),
+        started: Some(started),
+        kind: idle.kind,
+        limit: idle.limit,
+        deadline,
+    }
+}
+
+fn card(gpu: &crate::domain::GpuSample) -> CardNotice {
+    CardNotice { model: gpu.model.clone(), memory_used: gpu.memory_used, id: gpu.id.0.clone() }
+}
+
+fn notebooks(session: &Session) -> Vec<String> {
+    let kernels = session.jupyter.iter().flat_map(|jupyter| &jupyter.kernels);
+    kernels.into_iter().filter_map(|kernel| kernel.notebook.clone()).collect()
+}
+
+/// The limit an idle session has reached.
+pub fn limit(decision: &Decision) -> Option<LimitKind> {
+    match decision.judgement.verdict {
+        Verdict::Idle(idle) => Some(idle.limit),
+        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => None,
+    }
+}

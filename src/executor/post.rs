@@ -1,0 +1,326 @@
+//! Writes to owners and admins, and remembers what was accepted before it counts.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use futures::StreamExt;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::notice::session_notice;
+use super::{AddressBook, Clock, Happening, Journal};
+use crate::domain::{Server, ServerId, UserName};
+use crate::message::{self, Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, reasons};
+use crate::notify::{DeliveryError, Mailer, OutgoingMail, mask};
+use crate::observer::Observer;
+use crate::policy::{Action, Decision, LimitKind, Plan, Session, Snapshot, Warning};
+use crate::store::StoreError;
+
+/// Letters on their way at the same time. A slow mail server then delays only itself.
+const AT_ONCE: usize = 8;
+
+/// Who writes, to whom and how.
+#[derive(Debug)]
+pub struct Post {
+    /// Delivers.
+    pub mailer: Mailer,
+    /// Owners' addresses.
+    pub addresses: AddressBook,
+    /// The admins' addresses.
+    pub admins: Vec<String>,
+    /// The part of Message-IDs after the `@`.
+    pub domain: String,
+    /// The zone in which instants are written.
+    pub zone: TimeZone,
+    /// Absolute address of the service's page.
+    pub page: Option<String>,
+    /// Whether a stop follows, or (mode `warn`) only mail.
+    pub stops_follow: bool,
+}
+
+/// One letter to one owner about all their sessions of one kind.
+struct Letter {
+    owner: Server,
+    rung: Rung,
+    sessions: Vec<Due>,
+}
+
+/// Which step of the ladder a letter is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rung {
+    Warning,
+    Reminder(SignedDuration),
+}
+
+struct Due {
+    notice: SessionNotice,
+    grace: SignedDuration,
+    limit: LimitKind,
+    /// The warning's Message-ID, where there was one.
+    warned: Option<String>,
+}
+
+impl Post {
+    /// Sends every warning and reminder of a plan. One letter per owner and rung; a letter counts
+    /// once the mail server accepted it and that is saved.
+    pub async fn deliver_all(
+        &self,
+        plan: &Plan,
+        seen: &Snapshot,
+        journal: &mut Journal,
+        observer: &Observer,
+        clock: Clock,
+    ) -> Result<Vec<Happening>, StoreError> {
+        let mut happened = Vec::new();
+        let mut letters = Vec::new();
+        for letter in self.letters(plan, seen, journal) {
+            match self.address(&letter.owner, observer).await {
+                Some(to) => letters.push((to, letter)),
+                None => happened.extend(self.nobody_to_tell(&letter, journal, clock).await?),
+            }
+        }
+        while !letters.is_empty() {
+            let batch: Vec<_> = letters.drain(..letters.len().min(AT_ONCE)).collect();
+            happened.extend(self.deliver_batch(batch, journal, clock).await?);
+        }
+        Ok(happened)
+    }
+
+    fn letters(&self, plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<Letter> {
+        let mut letters: BTreeMap<(UserName, Rung), Letter> = BTreeMap::new();
+        for decision in &plan.decisions {
+            let Some(session) = session_of(seen, &decision.server) else { continue };
+            let Some((rung, due)) = due(session, decision, journal) else { continue };
+            let key = (decision.server.user.clone(), rung);
+            let letter = letters.entry(key).or_insert_with(|| Letter {
+                owner: session.server.clone(),
+                rung,
+                sessions: Vec::new(),
+            });
+            letter.sessions.push(due);
+        }
+        letters.into_values().collect()
+    }
+
+    async fn deliver_batch(
+        &self,
+        batch: Vec<(String, Letter)>,
+        journal: &mut Journal,
+        clock: Clock,
+    ) -> Result<Vec<Happening>, StoreError> {
+        let begins = batch.iter().filter(|(_, letter)| letter.rung == Rung::Warning);
+        let ids: Vec<ServerId> = begins.flat_map(|(_, letter)| letter.servers()).collect();
+        journal.warnings_begin(&ids, clock())?;
+        let sent = batch.into_iter().map(|(to, letter)| async move {
+            let answer = self.send(&to, &letter, clock()).await;
+            (to, letter, answer)
+        });
+        let mut sent = futures::stream::iter(sent).buffer_unordered(AT_ONCE);
+        let mut happened = Vec::new();
+        while let Some((to, letter, answer)) = sent.next().await {
+            happened.extend(record(&to, &letter, answer, journal, clock())?);
+        }
+        Ok(happened)
+    }
+
+    async fn send(&self, to: &str, letter: &Letter, now: Timestamp) -> Result<String, DeliveryError> {
+        let notice = OwnerNotice {
+            owner: letter.owner.id.user.clone(),
+            sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
+            zone: self.zone.clone(),
+            page: self.page.clone(),
+            now,
+            stops_follow: self.stops_follow,
+        };
+        let written = match letter.rung {
+            Rung::Warning => message::warning(&notice),
+            Rung::Reminder(_) => message::reminder(&notice),
+        };
+        let mail = written.map_err(|error| DeliveryError::Retryable(error.to_string()))?;
+        let message_id = self.message_id(letter);
+        let follows = letter.sessions.iter().find_map(|due| due.warned.clone());
+        self.deliver(to, mail, message_id.clone(), follows).await?;
+        Ok(message_id)
+    }
+
+    /// Tells an owner that a server was stopped. Nothing depends on it, so a failure is only reported.
+    pub async fn stopped(&self, server: &Server, notice: SessionNotice, warning: &Warning, at: Timestamp) -> Happening {
+        let id = notice.server.clone();
+        let told = StoppedNotice {
+            owner: id.user.clone(),
+            session: notice,
+            warned_at: warning.accepted,
+            stopped_at: at,
+            zone: self.zone.clone(),
+            page: self.page.clone(),
+        };
+        let Some(to) = self.addresses.find(server) else {
+            return Happening::to(&id, at, "note", "its owner has no address to be told of the stop");
+        };
+        let message_id = format!("stopped.{}", warning.message_id);
+        let sent = match message::stopped(&told) {
+            Ok(mail) => self.deliver(&to, mail, message_id, Some(warning.message_id.clone())).await,
+            Err(error) => Err(DeliveryError::Retryable(error.to_string())),
+        };
+        let to = mask(&to);
+        match sent {
+            Ok(()) => Happening::to(&id, at, "note", format!("{to} was told of the stop")),
+            Err(error) => Happening::to(&id, at, "note", format!("{to} could not be told of the stop: {error}")),
+        }
+    }
+
+    /// Tells the admins something; without admins nobody is told, which is no error.
+    pub async fn tell_admins(&self, mail: Mail, message_id: String) -> Result<(), DeliveryError> {
+        for admin in &self.admins {
+            self.deliver(admin, mail.clone(), message_id.clone(), None).await?;
+        }
+        Ok(())
+    }
+
+    /// A Message-ID of this service.
+    pub fn id(&self, name: &str) -> String {
+        format!("{name}@{}", self.domain)
+    }
+
+    async fn deliver(
+        &self,
+        to: &str,
+        mail: Mail,
+        message_id: String,
+        in_reply_to: Option<String>,
+    ) -> Result<(), DeliveryError> {
+        let Mail { subject, text, html } = mail;
+        let to = to.to_owned();
+        let outgoing = OutgoingMail { to, subject, text, html, message_id, in_reply_to };
+        self.mailer.deliver(&outgoing).await.map(|_| ())
+    }
+
+    /// On a Hub that shows addresses only user by user, this user is asked for.
+    async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
+        if let Some(found) = self.addresses.find(owner) {
+            return Some(found);
+        }
+        if !self.addresses.needs_auth_state() {
+            return None;
+        }
+        let asked = observer.server(&owner.id).await.ok().flatten()?;
+        self.addresses.find(&asked)
+    }
+
+    /// Nobody can be warned, so nothing is stopped; the admins are told once.
+    async fn nobody_to_tell(
+        &self,
+        letter: &Letter,
+        journal: &mut Journal,
+        clock: Clock,
+    ) -> Result<Vec<Happening>, StoreError> {
+        let at = clock();
+        let told = |due: &&Due| journal.record(&due.notice.server).is_some_and(|r| r.admins_told.is_some());
+        if letter.sessions.iter().all(|due| told(&due)) {
+            return Ok(Vec::new());
+        }
+        let notice = NoAddressNotice {
+            sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
+            tried: self.addresses.tried(),
+            zone: self.zone.clone(),
+            page: self.page.clone(),
+            now: at,
+        };
+        let sent = match message::no_address(&notice) {
+            Ok(mail) => self.tell_admins(mail, self.message_id(letter)).await,
+            Err(error) => Err(DeliveryError::Retryable(error.to_string())),
+        };
+        let outcome = match &sent {
+            Ok(()) => "its owner has no known mail address; the admins were told, it is left alone".to_owned(),
+            Err(error) => format!("its owner has no known mail address, and the admins could not be told: {error}"),
+        };
+        for id in letter.servers() {
+            if sent.is_ok() {
+                journal.admins_told(&id, at)?;
+            }
+        }
+        Ok(letter.servers().iter().map(|id| Happening::to(id, at, "held-back", outcome.clone())).collect())
+    }
+
+    /// The same letter has the same id however often it is tried, so that a mail server can tell.
+    fn message_id(&self, letter: &Letter) -> String {
+        let mut hasher = DefaultHasher::new();
+        for due in &letter.sessions {
+            (&due.notice.server, due.notice.started, due.notice.idle_since).hash(&mut hasher);
+        }
+        let rung = match letter.rung {
+            Rung::Warning => "warning".to_owned(),
+            Rung::Reminder(before) => format!("reminder-{}", before.as_secs()),
+        };
+        self.id(&format!("{rung}.{:016x}", hasher.finish()))
+    }
+}
+
+impl Letter {
+    fn servers(&self) -> Vec<ServerId> {
+        self.sessions.iter().map(|due| due.notice.server.clone()).collect()
+    }
+}
+
+fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
+    seen.sessions.iter().flatten().find(|session| session.server.id == *id)
+}
+
+fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Rung, Due)> {
+    let (rung, deadline, grace) = match decision.action {
+        Some(Action::Warn { deadline, grace }) => (Rung::Warning, deadline, grace),
+        Some(Action::Remind { before, deadline }) => (Rung::Reminder(before), deadline, SignedDuration::ZERO),
+        Some(Action::Stop | Action::Unmark) | None => return None,
+    };
+    let record = journal.record(&decision.server)?;
+    let notice = session_notice(session, decision, record, deadline)?;
+    let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
+    let limit = notice.limit;
+    Some((rung, Due { notice, grace, limit, warned }))
+}
+
+/// Saves what became of a letter.
+fn record(
+    to: &str,
+    letter: &Letter,
+    answer: Result<String, DeliveryError>,
+    journal: &mut Journal,
+    at: Timestamp,
+) -> Result<Vec<Happening>, StoreError> {
+    let mut happened = Vec::new();
+    for due in &letter.sessions {
+        let id = &due.notice.server;
+        happened.push(match (&answer, letter.rung) {
+            (Ok(message_id), Rung::Warning) => {
+                let warning = accepted(due, message_id, at);
+                let deadline = warning.deadline;
+                journal.warned(id, warning)?;
+                let deadline = reasons::time(deadline);
+                Happening::to(id, at, "warned", format!("{} was warned; deadline {deadline}", mask(to)))
+            }
+            (Ok(_), Rung::Reminder(before)) => {
+                journal.reminded(id, before)?;
+                Happening::to(id, at, "reminded", format!("{} was reminded", mask(to)))
+            }
+            (Err(error), rung) => {
+                if rung == Rung::Warning {
+                    journal.warning_failed(id)?;
+                }
+                Happening::to(id, at, "held-back", format!("{} could not be told: {error}", mask(to)))
+            }
+        });
+    }
+    Ok(happened)
+}
+
+/// The deadline is the promised one, or `grace` after the acceptance where that is later.
+fn accepted(due: &Due, message_id: &str, at: Timestamp) -> Warning {
+    let earliest = at.checked_add(due.grace).unwrap_or(Timestamp::MAX);
+    Warning {
+        accepted: at,
+        deadline: due.notice.deadline.max(earliest),
+        limit: due.limit,
+        message_id: message_id.to_owned(),
+        reminded: Vec::new(),
+    }
+}

@@ -1,0 +1,70 @@
+//! The sentences that depend on how a session is idle. They hold no foreign text.
+
+use super::{IdleKind, LimitKind};
+
+/// Why this session is meant. `cards` is how many it holds.
+pub(super) fn why(kind: IdleKind, limit: LimitKind, cards: usize) -> String {
+    if limit == LimitKind::MaxAge {
+        return "The server has run for as long as a server may run here.".to_owned();
+    }
+    let somebody = match limit {
+        LimitKind::Nobody => "Nobody has used the server.",
+        LimitKind::Connected => {
+            "Somebody is still connected, but an open browser tab alone does not count as use."
+        }
+        LimitKind::CardUnused => {
+            "After this long only the GPU counts: open tabs, and code that does not use the GPU, do not."
+        }
+        LimitKind::MaxAge => "",
+    };
+    match card(kind, cards) {
+        Some(card) => format!("{card} {somebody}"),
+        None => somebody.to_owned(),
+    }
+}
+
+fn card(kind: IdleKind, cards: usize) -> Option<String> {
+    let gpu = match cards {
+        0 => return None,
+        1 => "GPU",
+        _ => "GPUs",
+    };
+    Some(match kind {
+        IdleKind::NeverUsed => {
+            format!("Nothing has been computed on the {gpu} since the server started.")
+        }
+        IdleKind::Held => format!("Memory is held on the {gpu}, but nothing is being computed."),
+        IdleKind::Reserved if cards == 1 => {
+            "The GPU is reserved for this server, but no program uses it.".to_owned()
+        }
+        IdleKind::Reserved => {
+            "The GPUs are reserved for this server, but no program uses them.".to_owned()
+        }
+    })
+}
+
+/// What the owner can do.
+pub(super) fn remedy(limit: LimitKind) -> &'static str {
+    match limit {
+        LimitKind::Nobody => "run a cell, any cell. Nothing else is needed.",
+        LimitKind::Connected => {
+            "run a cell, any cell. Having the notebook open in a browser tab is not enough."
+        }
+        LimitKind::CardUnused => {
+            "run something on the GPU. Opening the notebook is not enough, and neither is code that does not use the GPU. If you do not need a GPU, please move to a server without one."
+        }
+        LimitKind::MaxAge => {
+            "save your work, then stop the server and start it anew when it suits you. Using it does not change the time."
+        }
+    }
+}
+
+/// What a subject calls it.
+pub(super) fn in_brief(limit: LimitKind, cards: usize) -> &'static str {
+    match (limit, cards) {
+        (LimitKind::MaxAge, _) => "time limit reached",
+        (_, 0) => "idle server",
+        (_, 1) => "idle GPU",
+        _ => "idle GPUs",
+    }
+}

@@ -1,0 +1,221 @@
+#![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::*;
+use crate::domain::{ServerId, UserName};
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-12-01T{time}Z").parse().unwrap()
+}
+
+fn session(server: ServerId) -> SessionNotice {
+    SessionNotice {
+        server,
+        cards: vec![CardNotice {
+            model: "NVIDIA A100-SXM4-80GB".to_owned(),
+            memory_used: Some(41_000_000_000),
+            id: "GPU-5d1f0a2b-77aa-4f2b-9c01-000000000001".to_owned(),
+        }],
+        notebooks: vec!["work/analysis.ipynb".to_owned()],
+        idle_since: at("09:05:00"),
+        card_active: Some(at("08:10:00")),
+        used: Some(at("09:05:00")),
+        present: Some(at("09:00:00")),
+        started: Some(at("08:00:00")),
+        kind: IdleKind::Held,
+        limit: LimitKind::Nobody,
+        deadline: at("11:10:37"),
+    }
+}
+
+fn notice(sessions: Vec<SessionNotice>) -> OwnerNotice {
+    OwnerNotice {
+        owner: sessions[0].server.user.clone(),
+        sessions,
+        zone: TimeZone::UTC,
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+        now: at("10:10:00"),
+    }
+}
+
+fn one() -> OwnerNotice {
+    notice(vec![session(ServerId::new("alice", "training"))])
+}
+
+/// The whole mail, as one text to look at.
+fn shown(mail: Result<Mail, MessageError>) -> String {
+    let mail = mail.unwrap();
+    format!("Subject: {}\n\n{}\n{}", mail.subject, mail.text, mail.html)
+}
+
+#[test]
+fn one_server() {
+    insta::assert_snapshot!(shown(warning(&one())));
+}
+
+#[test]
+fn several_servers_share_one_mail_and_the_first_deadline_leads() {
+    let berlin = TimeZone::get("Europe/Berlin").unwrap();
+    let connected = SessionNotice {
+        limit: LimitKind::Connected,
+        present: Some(at("10:09:50")),
+        deadline: at("11:00:00"),
+        ..session(ServerId::new("alice", ""))
+    };
+    let card = |id: &str, memory_used| CardNotice {
+        model: "NVIDIA H100 80GB HBM3".to_owned(),
+        memory_used,
+        id: format!("GPU-{id}"),
+    };
+    let unused = SessionNotice {
+        limit: LimitKind::CardUnused,
+        kind: IdleKind::Reserved,
+        cards: vec![
+            card("aaaaaaaa-1", Some(0)),
+            card("bbbbbbbb-2", Some(0)),
+            card("cccccccc-3", None),
+        ],
+        notebooks: (1..=7).map(|n| format!("n{n}.ipynb")).collect(),
+        idle_since: "2026-11-30T08:00:00Z".parse().unwrap(),
+        card_active: Some("2026-11-30T08:00:00Z".parse().unwrap()),
+        ..session(ServerId::new("alice", "vscode"))
+    };
+    let several = OwnerNotice {
+        zone: berlin,
+        ..notice(vec![
+            session(ServerId::new("alice", "training")),
+            connected,
+            unused,
+        ])
+    };
+    insta::assert_snapshot!(shown(warning(&several)));
+}
+
+#[test]
+fn a_server_without_known_notebook_and_page() {
+    let mut bare = one();
+    bare.page = None;
+    bare.sessions[0].notebooks.clear();
+    bare.sessions[0].server = ServerId::new("alice", "");
+    insta::assert_snapshot!(shown(warning(&bare)));
+}
+
+#[test]
+fn a_card_that_was_never_used() {
+    let mut unused = one();
+    unused.sessions[0] = SessionNotice {
+        kind: IdleKind::NeverUsed,
+        card_active: None,
+        used: None,
+        present: None,
+        ..unused.sessions[0].clone()
+    };
+    insta::assert_snapshot!(shown(warning(&unused)));
+}
+
+#[test]
+fn long_names_are_cut_in_the_subject() {
+    let long = notice(vec![session(ServerId::new(
+        "anna-maria-".repeat(8),
+        "x".repeat(300),
+    ))]);
+    insta::assert_snapshot!(shown(warning(&long)));
+}
+
+#[test]
+fn names_can_neither_reorder_the_mail_nor_become_markup() {
+    let mut hostile = notice(vec![session(ServerId::new(
+        "\u{202E}שרה<script>alert(1)</script>",
+        "a\r\nBcc: everybody@example.org",
+    ))]);
+    hostile.sessions[0].notebooks = vec!["\u{2067}x\u{2069}\"><img src=x>.ipynb".to_owned()];
+    hostile.page = Some("javascript:alert(1)".to_owned());
+    insta::assert_snapshot!(shown(warning(&hostile)));
+}
+
+#[test]
+fn a_reminder() {
+    insta::assert_snapshot!(shown(reminder(&one())));
+}
+
+#[test]
+fn a_stop() {
+    insta::assert_snapshot!(shown(stopped(&StoppedNotice {
+        owner: UserName("alice".to_owned()),
+        session: session(ServerId::new("alice", "training")),
+        warned_at: at("10:10:02"),
+        stopped_at: at("11:12:00"),
+        zone: TimeZone::UTC,
+        page: None,
+    })));
+}
+
+#[test]
+fn an_owner_without_address() {
+    insta::assert_snapshot!(shown(no_address(&NoAddressNotice {
+        sessions: vec![
+            session(ServerId::new("alice", "training")),
+            session(ServerId::new("svc<b>", "")),
+        ],
+        tried: vec!["user_info.email".to_owned(), "auth_state.email".to_owned()],
+        zone: TimeZone::UTC,
+        page: None,
+        now: at("10:10:00"),
+    })));
+}
+
+#[test]
+fn a_freeze() {
+    insta::assert_snapshot!(shown(frozen(&FrozenNotice {
+        turned_idle: 14,
+        watched: 20,
+        limit_percent: 50,
+        held_back: vec![ServerId::new("alice", "training"), ServerId::new("bob", "")],
+        since: at("10:10:00"),
+        zone: TimeZone::UTC,
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+    })));
+}
+
+#[test]
+fn each_limit_has_its_own_remedy() {
+    for (limit, remedy) in [
+        (
+            LimitKind::Nobody,
+            "run a cell, any cell. Nothing else is needed.",
+        ),
+        (
+            LimitKind::Connected,
+            "Having the notebook open in a browser tab is not enough.",
+        ),
+        (
+            LimitKind::CardUnused,
+            "run something on the GPU. Opening the notebook is not enough",
+        ),
+        (LimitKind::MaxAge, "Using it does not change the time."),
+    ] {
+        let mut notice = one();
+        notice.sessions[0].limit = limit;
+        let mail = warning(&notice).unwrap();
+        assert!(mail.text.contains(remedy), "{limit:?}: {}", mail.text);
+        assert!(mail.html.contains(remedy), "{limit:?}: {}", mail.html);
+    }
+}
+
+#[test]
+fn an_old_server_is_not_called_idle() {
+    let mut old = one();
+    old.sessions[0].limit = LimitKind::MaxAge;
+    let mail = warning(&old).unwrap();
+    assert_eq!(
+        mail.subject,
+        "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC"
+    );
+    assert!(!mail.text.contains("Idle for"), "{}", mail.text);
+    assert!(
+        !mail.text.contains("nothing is being computed"),
+        "{}",
+        mail.text
+    );
+}

@@ -1,0 +1,259 @@
+//! Notices as the templates read them: every value is already in words and safe to show.
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use super::{
+    CardNotice, FrozenNotice, LimitKind, NoAddressNotice, OwnerNotice, SessionNotice,
+    StoppedNotice, foreign, measures, sentences,
+};
+use crate::domain::ServerId;
+
+/// How many notebooks or servers are named before the rest is counted.
+const NAMED: usize = 5;
+
+/// For `warning` and `reminder`.
+#[derive(Serialize)]
+pub(super) struct OwnerView {
+    owner: String,
+    subject_name: String,
+    brief: String,
+    first_stop: String,
+    sessions: Vec<SessionView>,
+    page: Option<String>,
+}
+
+/// For `stopped`.
+#[derive(Serialize)]
+pub(super) struct StoppedView {
+    owner: String,
+    subject_name: String,
+    brief: &'static str,
+    session: SessionView,
+    warned: String,
+    stopped: String,
+    page: Option<String>,
+}
+
+/// For `admin_no_address`.
+#[derive(Serialize)]
+pub(super) struct NoAddressView {
+    subject_name: String,
+    sessions: Vec<SessionView>,
+    tried: String,
+    page: Option<String>,
+}
+
+/// For `admin_frozen`.
+#[derive(Serialize)]
+pub(super) struct FrozenView {
+    turned_idle: usize,
+    watched: usize,
+    limit_percent: u8,
+    held_back: Vec<String>,
+    since: String,
+    page: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SessionView {
+    /// `alice/training`
+    id: String,
+    /// Empty for the default server.
+    name: String,
+    stops: String,
+    remedy: &'static str,
+    why: String,
+    /// `Idle for 1 hour 5 minutes, since …`
+    since: String,
+    rows: Vec<Row>,
+}
+
+/// One line of evidence.
+#[derive(Serialize)]
+struct Row {
+    label: &'static str,
+    value: String,
+}
+
+impl OwnerView {
+    pub(super) fn of(notice: &OwnerNotice) -> Self {
+        let mut sessions = notice.sessions.clone();
+        sessions.sort_by_key(|session| session.deadline);
+        let brief = match sessions.as_slice() {
+            [only] => sentences::in_brief(only.limit, only.cards.len()).to_owned(),
+            several => format!("{} idle servers", several.len()),
+        };
+        let first_stop = sessions.first().map_or(notice.now, |s| s.deadline);
+        let name = match sessions.as_slice() {
+            [only] => server_id(&only.server),
+            _ => notice.owner.to_string(),
+        };
+        Self {
+            owner: foreign::name(&notice.owner.0),
+            subject_name: foreign::subject_name(&name),
+            brief,
+            first_stop: measures::instant_in_subject(first_stop, &notice.zone),
+            sessions: sessions
+                .iter()
+                .map(|s| SessionView::of(s, notice.now, &notice.zone))
+                .collect(),
+            page: page(notice.page.as_deref()),
+        }
+    }
+}
+
+impl StoppedView {
+    pub(super) fn of(notice: &StoppedNotice) -> Self {
+        let StoppedNotice { session, zone, .. } = notice;
+        Self {
+            owner: foreign::name(&notice.owner.0),
+            subject_name: foreign::subject_name(&server_id(&session.server)),
+            brief: sentences::in_brief(session.limit, session.cards.len()),
+            session: SessionView::of(session, notice.stopped_at, zone),
+            warned: measures::instant_in_words(notice.warned_at, zone),
+            stopped: measures::instant_in_words(notice.stopped_at, zone),
+            page: page(notice.page.as_deref()),
+        }
+    }
+}
+
+impl NoAddressView {
+    pub(super) fn of(notice: &NoAddressNotice) -> Self {
+        let name = match notice.sessions.as_slice() {
+            [only] => server_id(&only.server),
+            several => format!("{} servers", several.len()),
+        };
+        Self {
+            subject_name: foreign::subject_name(&name),
+            sessions: notice
+                .sessions
+                .iter()
+                .map(|s| SessionView::of(s, notice.now, &notice.zone))
+                .collect(),
+            tried: notice.tried.join(", "),
+            page: page(notice.page.as_deref()),
+        }
+    }
+}
+
+impl FrozenView {
+    pub(super) fn of(notice: &FrozenNotice) -> Self {
+        let names = notice.held_back.iter().map(server_id).collect::<Vec<_>>();
+        Self {
+            turned_idle: notice.turned_idle,
+            watched: notice.watched,
+            limit_percent: notice.limit_percent,
+            held_back: names.iter().map(|name| foreign::name(name)).collect(),
+            since: measures::instant_in_words(notice.since, &notice.zone),
+            page: page(notice.page.as_deref()),
+        }
+    }
+}
+
+impl SessionView {
+    fn of(session: &SessionNotice, now: Timestamp, zone: &TimeZone) -> Self {
+        let lasted = measures::duration_in_words(measures::age(session.idle_since, now));
+        let since = measures::instant_in_words(session.idle_since, zone);
+        let state = match session.limit {
+            LimitKind::MaxAge => "Running",
+            _ => "Idle",
+        };
+        Self {
+            id: foreign::name(&server_id(&session.server)),
+            name: foreign::name(&session.server.name.0),
+            stops: measures::deadline_in_words(session.deadline, zone),
+            remedy: sentences::remedy(session.limit),
+            why: sentences::why(session.kind, session.limit, session.cards.len()),
+            since: format!("{state} for {lasted}, since {since}."),
+            rows: rows(session, now, zone),
+        }
+    }
+}
+
+/// What is held, and the three clocks.
+fn rows(session: &SessionNotice, now: Timestamp, zone: &TimeZone) -> Vec<Row> {
+    let row = |label, value| Row { label, value };
+    let clock = |clock: Option<Timestamp>| match (clock, session.started) {
+        (Some(at), _) => measures::moment(at, now, zone),
+        (None, Some(started)) => format!(
+            "never since the server started, {}",
+            measures::instant_in_words(started, zone)
+        ),
+        (None, None) => "never since the server started".to_owned(),
+    };
+    let mut rows = Vec::new();
+    if !session.notebooks.is_empty() {
+        rows.push(row("Open notebooks", first_few(&session.notebooks)));
+    }
+    if !session.cards.is_empty() {
+        rows.push(row("GPU", cards(&session.cards)));
+        rows.push(row("GPU last computed", clock(session.card_active)));
+    }
+    rows.push(row("Kernel or terminal last used", clock(session.used)));
+    rows.push(row("Last sign of anybody", clock(session.present)));
+    rows
+}
+
+/// `2 × NVIDIA A100 (GPU-5d1f0a2b, GPU-77aa01ef), 76.4 GiB of memory held`
+fn cards(cards: &[CardNotice]) -> String {
+    let mut models: Vec<&str> = cards.iter().map(|card| card.model.as_str()).collect();
+    models.sort_unstable();
+    models.dedup();
+    let groups = models.iter().map(|model| {
+        let group: Vec<_> = cards.iter().filter(|card| card.model == *model).collect();
+        let ids: Vec<_> = group.iter().map(|card| short_id(&card.id)).collect();
+        let held: Option<u64> = group.iter().map(|card| card.memory_used).sum();
+        let count = match group.len() {
+            1 => String::new(),
+            n => format!("{n} × "),
+        };
+        format!(
+            "{count}{} ({}), {}",
+            foreign::name(model),
+            ids.join(", "),
+            memory(held)
+        )
+    });
+    groups.collect::<Vec<_>>().join("; ")
+}
+
+fn memory(held: Option<u64>) -> String {
+    match held {
+        None => "memory held not known".to_owned(),
+        Some(0) => "no memory held".to_owned(),
+        Some(bytes) => format!("{} of memory held", measures::bytes_in_words(bytes)),
+    }
+}
+
+/// Enough of a UUID to find the card in a list of a node's cards: `GPU-5d1f0a2b`.
+fn short_id(id: &str) -> String {
+    foreign::name(&id.chars().take(12).collect::<String>())
+}
+
+fn first_few(names: &[String]) -> String {
+    let shown: Vec<_> = names
+        .iter()
+        .take(NAMED)
+        .map(|name| foreign::name(name))
+        .collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// `alice` for the default server, which has no name, and `alice/training` for a named one.
+fn server_id(server: &ServerId) -> String {
+    if server.name.0.is_empty() {
+        server.user.to_string()
+    } else {
+        server.to_string()
+    }
+}
+
+/// Only an address that a browser opens may become a link.
+fn page(page: Option<&str>) -> Option<String> {
+    page.filter(|url| url.starts_with("https://") || url.starts_with("http://"))
+        .map(ToOwned::to_owned)
+}
