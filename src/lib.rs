@@ -6,3 +6,4 @@
 
 pub mod domain;
 pub mod message;
+pub mod notify;
