@@ -212,7 +212,7 @@ fn an_old_server_is_not_called_idle() {
         mail.subject,
         "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC"
     );
-    assert!(!mail.text.contains("Idle for"), "{}", mail.text);
+    assert!(!mail.text.contains("Unused for"), "{}", mail.text);
     assert!(
         !mail.text.contains("nothing is being computed"),
         "{}",

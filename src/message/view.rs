@@ -64,7 +64,7 @@ struct SessionView {
     stops: String,
     remedy: &'static str,
     why: String,
-    /// `Idle for 1 hour 5 minutes, since …`
+    /// `Unused for 1 hour 5 minutes, since …`
     since: String,
     rows: Vec<Row>,
 }
@@ -157,7 +157,8 @@ impl SessionView {
         let since = measures::instant_in_words(session.idle_since, zone);
         let state = match session.limit {
             LimitKind::MaxAge => "Running",
-            _ => "Idle",
+            LimitKind::CardUnused | LimitKind::BusyKernel => "GPU unused",
+            LimitKind::Nobody | LimitKind::Connected => "Unused",
         };
         Self {
             id: foreign::name(&server_id(&session.server)),
