@@ -5,3 +5,4 @@
 //! this list (`docs/architecture.md`, kept by `tests/module_order.rs`).
 
 pub mod domain;
+pub mod telemetry;
