@@ -124,7 +124,7 @@ impl State {
 
     /// Shall the next poll come at once?
     pub fn hurried(&self) -> bool {
-        self.wanted.is_some()
+        self.wanted.is_some_and(|since| since <= Instant::now())
     }
 
     /// Was NVML found unusable?
