@@ -1,1 +1,361 @@
+//! `libnvidia-ml.so.1` without a card: the part of NVML's C interface that gpu-culler calls, answered
+//! from a scene file (`<library>.scene.json` beside the loaded library, or `$FAKE_NVML_SCENE`).
+//!
+//! Where the real library has habits that matter, it has them too: size queries, `NOT_FOUND` for
+//! "nothing newer", the ten-second ring, integer percents, processes that ended are not listed.
 
+mod activity;
+mod answer;
+mod scene;
+
+use std::ffi::{CStr, c_char, c_uint, c_ulonglong};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nvml_wrapper_sys::bindings::*;
+
+use activity::{Engine, living, loads, now_us, percent};
+use answer::{Answer, INSUFFICIENT_SIZE, NOT_SUPPORTED, fill, reply, text, write};
+use scene::{Device, Load, Process, Scene};
+
+static USERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Answers a call about one card unless NVML is not open, the card is gone or the scene says it fails.
+fn device(name: &str, handle: nvmlDevice_t, f: impl FnOnce(&Device) -> Answer) -> nvmlReturn_t {
+    system(name, |scene| {
+        // A handle is the card's place in the scene, from one on.
+        let device = (handle as usize)
+            .checked_sub(1)
+            .and_then(|i| scene.devices.get(i));
+        let device = device.ok_or(nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST)?;
+        answer::as_told(&device.errors, name)?;
+        f(device)
+    })
+}
+
+fn system(name: &str, f: impl FnOnce(&Scene) -> Answer) -> nvmlReturn_t {
+    let scene = scene::current();
+    reply(answer::as_told(&scene.errors, name).and_then(|()| {
+        if USERS.load(Ordering::SeqCst) == 0 {
+            return Err(nvmlReturn_enum_NVML_ERROR_UNINITIALIZED);
+        }
+        f(&scene)
+    }))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
+    let told = answer::as_told(&scene::current().errors, "nvmlInit_v2");
+    if told.is_ok() {
+        USERS.fetch_add(1, Ordering::SeqCst);
+    }
+    reply(told)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> nvmlReturn_t {
+    nvmlInit_v2()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlShutdown() -> nvmlReturn_t {
+    system("nvmlShutdown", |_| {
+        USERS.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
+    system("nvmlSystemGetDriverVersion", |s| unsafe {
+        text(&s.driver, out, length)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
+    system("nvmlDeviceGetCount_v2", |s| unsafe {
+        write(count, s.devices.len() as c_uint)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
+    index: c_uint,
+    out: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
+    let name = "nvmlDeviceGetHandleByIndex_v2";
+    system(name, |s| {
+        let device = s.devices.get(index as usize);
+        let device = device.ok_or(nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT)?;
+        answer::as_told(&device.errors, name)?;
+        unsafe { write(out, (index as usize + 1) as nvmlDevice_t) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
+    uuid: *const c_char,
+    out: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
+    system("nvmlDeviceGetHandleByUUID", |s| {
+        if uuid.is_null() {
+            return Err(nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT);
+        }
+        let wanted = unsafe { CStr::from_ptr(uuid) }.to_bytes();
+        let place = s.devices.iter().position(|d| d.uuid.as_bytes() == wanted);
+        let place = place.ok_or(nvmlReturn_enum_NVML_ERROR_NOT_FOUND)?;
+        unsafe { write(out, (place + 1) as nvmlDevice_t) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetUUID(
+    handle: nvmlDevice_t,
+    out: *mut c_char,
+    length: c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetUUID", handle, |d| unsafe {
+        text(&d.uuid, out, length)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetName(
+    handle: nvmlDevice_t,
+    out: *mut c_char,
+    length: c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetName", handle, |d| unsafe {
+        text(&d.name, out, length)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetIndex(handle: nvmlDevice_t, out: *mut c_uint) -> nvmlReturn_t {
+    let index = (handle as usize).saturating_sub(1) as c_uint;
+    device("nvmlDeviceGetIndex", handle, |_| unsafe {
+        write(out, index)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetMinorNumber(
+    handle: nvmlDevice_t,
+    out: *mut c_uint,
+) -> nvmlReturn_t {
+    let minor = (handle as usize).saturating_sub(1) as c_uint;
+    device("nvmlDeviceGetMinorNumber", handle, |_| unsafe {
+        write(out, minor)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetMigMode(
+    handle: nvmlDevice_t,
+    current: *mut c_uint,
+    pending: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetMigMode", handle, |d| unsafe {
+        write(current, c_uint::from(d.mig))?;
+        write(pending, c_uint::from(d.mig))
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(
+    handle: nvmlDevice_t,
+    out: *mut nvmlMemory_v2_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetMemoryInfo_v2", handle, |d| {
+        let used: u64 = living(d).filter_map(|p| p.memory).sum();
+        let free = d.memory_total.saturating_sub(used);
+        let version = (size_of::<nvmlMemory_v2_t>() | 2 << 24) as c_uint;
+        let memory = nvmlMemory_v2_t {
+            version,
+            total: d.memory_total,
+            reserved: 0,
+            free,
+            used,
+        };
+        unsafe { write(out, memory) }
+    })
+}
+
+/// Percent over the last second.
+fn last_second(device: &Device, engine: Engine) -> c_uint {
+    let now = now_us();
+    percent(&loads(device), engine, now - 1_000_000, now)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
+    handle: nvmlDevice_t,
+    out: *mut nvmlUtilization_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetUtilizationRates", handle, |d| {
+        let (gpu, memory) = (last_second(d, |l| l.sm), last_second(d, |l| l.dram));
+        unsafe { write(out, nvmlUtilization_t { gpu, memory }) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetEncoderUtilization(
+    handle: nvmlDevice_t,
+    percent: *mut c_uint,
+    period_us: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetEncoderUtilization", handle, |d| unsafe {
+        write(percent, last_second(d, |l| l.encode))?;
+        write(period_us, 1_000_000)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetDecoderUtilization(
+    handle: nvmlDevice_t,
+    percent: *mut c_uint,
+    period_us: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetDecoderUtilization", handle, |d| unsafe {
+        write(percent, last_second(d, |l| l.decode))?;
+        write(period_us, 1_000_000)
+    })
+}
+
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the constants are C's")]
+unsafe extern "C" fn nvmlDeviceGetSamples(
+    handle: nvmlDevice_t,
+    kind: nvmlSamplingType_t,
+    last_seen: c_ulonglong,
+    value_type: *mut nvmlValueType_t,
+    count: *mut c_uint,
+    out: *mut nvmlSample_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetSamples", handle, |d| {
+        let engine: Engine = match kind {
+            nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES => |l| l.sm,
+            nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES => |l| l.dram,
+            nvmlSamplingType_enum_NVML_ENC_UTILIZATION_SAMPLES => |l| l.encode,
+            nvmlSamplingType_enum_NVML_DEC_UTILIZATION_SAMPLES => |l| l.decode,
+            _ => return Err(NOT_SUPPORTED),
+        };
+        unsafe { write(value_type, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)? };
+        if out.is_null() {
+            return unsafe { write(count, activity::RING as c_uint) };
+        }
+        let loads = loads(d);
+        let samples: Vec<_> = activity::ring(now_us(), last_seen)
+            .map(|t| nvmlSample_t {
+                timeStamp: t,
+                sampleValue: nvmlValue_t {
+                    uiVal: activity::sample(&loads, engine, t),
+                },
+            })
+            .collect();
+        if samples.is_empty() {
+            return Err(nvmlReturn_enum_NVML_ERROR_NOT_FOUND);
+        }
+        unsafe { fill(&samples, out, count) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
+    handle: nvmlDevice_t,
+    out: *mut nvmlProcessUtilizationSample_t,
+    count: *mut c_uint,
+    last_seen: c_ulonglong,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetProcessUtilization", handle, |d| {
+        if out.is_null() {
+            unsafe { write(count, 100)? };
+            return Err(INSUFFICIENT_SIZE);
+        }
+        let records: Vec<_> = living(d).filter_map(|p| record(p, last_seen)).collect();
+        if records.is_empty() {
+            return Err(nvmlReturn_enum_NVML_ERROR_NOT_FOUND);
+        }
+        unsafe { fill(&records, out, count) }
+    })
+}
+
+/// A process's mean since `last_seen` (at most over the ring), unless it is nothing.
+fn record(process: &Process, last_seen: u64) -> Option<nvmlProcessUtilizationSample_t> {
+    let newest = activity::ring(now_us(), last_seen).last()?;
+    let oldest = last_seen.max(newest.saturating_sub(10_000_000));
+    let loads: Vec<&Load> = process.load.iter().collect();
+    let mean = |engine: Engine| percent(&loads, engine, oldest, newest);
+    let record = nvmlProcessUtilizationSample_t {
+        pid: process.pid,
+        timeStamp: newest,
+        smUtil: mean(|l| l.sm),
+        memUtil: mean(|l| l.dram),
+        encUtil: mean(|l| l.encode),
+        decUtil: mean(|l| l.decode),
+    };
+    (record.smUtil + record.memUtil + record.encUtil + record.decUtil > 0).then_some(record)
+}
+
+/// The process list of a card: those of the one sort that exist now.
+unsafe fn processes(
+    device: &Device,
+    graphics: bool,
+    count: *mut c_uint,
+    out: *mut nvmlProcessInfo_t,
+) -> Answer {
+    let list: Vec<_> = living(device)
+        .filter(|p| p.graphics == graphics)
+        .map(|p| nvmlProcessInfo_t {
+            pid: p.pid,
+            usedGpuMemory: p.memory.unwrap_or(u64::MAX), // NVML_VALUE_NOT_AVAILABLE
+            gpuInstanceId: u32::MAX,
+            computeInstanceId: u32::MAX,
+        })
+        .collect();
+    unsafe { fill(&list, out, count) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
+    handle: nvmlDevice_t,
+    count: *mut c_uint,
+    out: *mut nvmlProcessInfo_t,
+) -> nvmlReturn_t {
+    let name = "nvmlDeviceGetComputeRunningProcesses_v3";
+    device(name, handle, |d| unsafe { processes(d, false, count, out) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
+    handle: nvmlDevice_t,
+    count: *mut c_uint,
+    out: *mut nvmlProcessInfo_t,
+) -> nvmlReturn_t {
+    let name = "nvmlDeviceGetGraphicsRunningProcesses_v3";
+    device(name, handle, |d| unsafe { processes(d, true, count, out) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetMPSComputeRunningProcesses_v3(
+    handle: nvmlDevice_t,
+    count: *mut c_uint,
+    out: *mut nvmlProcessInfo_t,
+) -> nvmlReturn_t {
+    let name = "nvmlDeviceGetMPSComputeRunningProcesses_v3";
+    device(name, handle, |_| unsafe { fill(&[], out, count) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
+    handle: nvmlDevice_t,
+    out: *mut nvmlGpmSupport_t,
+) -> nvmlReturn_t {
+    let support = nvmlGpmSupport_t {
+        version: 1,
+        isSupportedDevice: 0,
+    };
+    device("nvmlGpmQueryDeviceSupport", handle, |_| unsafe {
+        write(out, support)
+    })
+}

@@ -1,0 +1,46 @@
+//! What the cards do and who holds them: readings only, no opinion about idleness.
+
+pub mod attribution;
+pub mod nvml;
+pub mod process_table;
+mod window;
+
+use crate::domain::{GpuSample, Holder};
+
+pub use attribution::{Attribution, Basis, Unattributed, attribute, members};
+pub use nvml::{NvmlSampler, NvmlSettings};
+pub use process_table::{Process, ProcessTable};
+
+/// One card: what it did since it was last asked, and who holds it now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceReading {
+    /// What it did.
+    pub sample: GpuSample,
+    /// The processes that hold it, or why they are not known.
+    pub holders: Result<Vec<Holder>, String>,
+}
+
+/// Why there are no readings at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TelemetryError {
+    /// Too early.
+    #[error("no card was read yet: NVML is being opened")]
+    Starting,
+    /// The source cannot be used; it is tried again.
+    #[error("the cards cannot be read: {reason}")]
+    Unavailable {
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// A call does not return.
+    #[error(
+        "NVML has not answered for {seconds} s: a card may be wedged; look for Xid lines in the kernel log"
+    )]
+    NotAnswering {
+        /// Since when.
+        seconds: u64,
+    },
+    /// The thread that reads the cards is gone.
+    #[error("the cards are no longer read: the NVML thread ended; restart gpu-culler")]
+    Ended,
+}

@@ -1,0 +1,123 @@
+//! The cards of this machine, through NVML.
+//!
+//! What is credited as watched, and why: the driver samples each card every 139 ms into a ring of ten
+//! seconds. Polled more often than that, the ring speaks for all the time between two polls
+//! (`nvml/ring.rs`). Where there is no ring, the utilization rates speak for a sixth of a second per
+//! poll, which is far from enough to call a card idle. Per-process utilization and the other engines
+//! can prove work but never rest (`nvml/signals.rs`).
+//!
+//! Not read yet: GPM (Hopper and newer) and the instances of a MIG card.
+
+mod read;
+mod ring;
+mod signals;
+mod state;
+mod words;
+mod worker;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use self::state::Shared;
+use super::window::Window;
+use super::{DeviceReading, TelemetryError};
+
+/// How to reach NVML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvmlSettings {
+    /// The library's file; by default `libnvidia-ml.so.1` as the loader finds it.
+    pub library: Option<PathBuf>,
+    /// Time between polls; held between 50 ms and 5 s, half of what the driver's ring holds.
+    pub poll: Duration,
+}
+
+impl Default for NvmlSettings {
+    fn default() -> Self {
+        Self {
+            library: None,
+            poll: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Watches the cards in a thread of its own until it is dropped.
+pub struct NvmlSampler {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    watchdog: Duration,
+}
+
+impl NvmlSampler {
+    const POLL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+    /// How long the thread may take to end before it is left behind.
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// Starts to watch. Failures show in [`drain`](Self::drain) and are retried.
+    pub fn start(mut settings: NvmlSettings) -> Self {
+        settings.poll = settings.poll.clamp(Self::POLL.0, Self::POLL.1);
+        // Six polls in a row without an answer are no slowness any more.
+        let watchdog = 6 * settings.poll.max(Duration::from_millis(500));
+        let shared = Arc::new(Shared::new(Instant::now()));
+        let theirs = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("nvml".to_owned())
+            .spawn(move || worker::run(&theirs, &settings));
+        if let Err(error) = &thread {
+            tracing::error!(%error, "the NVML thread could not be started");
+            shared.update(|state| state.ended = true);
+        }
+        Self {
+            shared,
+            thread: thread.ok(),
+            watchdog,
+        }
+    }
+
+    /// What each card did since the previous drain. An error forgets nothing: the next successful
+    /// drain covers the time from the last successful one.
+    pub fn drain(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
+        let mut state = self.shared.lock();
+        state.health(Instant::now(), self.watchdog)?;
+        Ok(state.readings(Window::drain))
+    }
+
+    /// The same without beginning anew, for a last look before a stop.
+    pub fn peek(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
+        let mut state = self.shared.lock();
+        state.health(Instant::now(), self.watchdog)?;
+        Ok(state.readings(|window| window.peek()))
+    }
+
+    /// Blocks until a poll is complete that was begun at `since` or later, and asks for one at once.
+    /// Returns early with the reason where NVML cannot be used.
+    pub fn wait_for_poll(&self, since: Instant, timeout: Duration) -> Result<(), TelemetryError> {
+        self.shared.update(|state| state.want(since));
+        let state = self.shared.wait(timeout, |state| {
+            state.attempted_since(since) || state.is_down()
+        });
+        state.health(Instant::now(), self.watchdog)?;
+        if state.attempted_since(since) {
+            Ok(())
+        } else {
+            Err(TelemetryError::NotAnswering {
+                seconds: timeout.as_secs(),
+            })
+        }
+    }
+}
+
+impl Drop for NvmlSampler {
+    /// Ends the thread; one that hangs in the driver cannot be ended and is left behind.
+    fn drop(&mut self) {
+        self.shared.update(|state| state.stop = true);
+        let ended = self.shared.wait(Self::PATIENCE, |state| state.ended).ended;
+        if let Some(thread) = self.thread.take().filter(|_| ended)
+            && thread.join().is_err()
+        {
+            tracing::error!("the NVML thread had panicked");
+        }
+    }
+}

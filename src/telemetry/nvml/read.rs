@@ -1,0 +1,289 @@
+//! The NVML calls of one poll. Nothing here judges what is read, and nothing is locked meanwhile,
+//! since any of these calls may take for ever.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use nvml_wrapper::enum_wrappers::device::Sampling;
+use nvml_wrapper::enums::device::{SampleValue, UsedGpuMemory};
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use nvml_wrapper::{Device, Nvml};
+
+use super::ring::{RingCursor, RingRead};
+use super::signals::{Cursors, ProcessShare, Signals};
+use super::words::{Loss, loss, words};
+use crate::domain::{Engine, GpuId, Holder};
+
+/// The largest pid Linux can give.
+const PID_MAX: u32 = 4_194_304;
+
+/// One card in one poll.
+pub struct Card {
+    /// Which.
+    pub id: GpuId,
+    /// When it was read.
+    pub at: Instant,
+    /// What it answered, or why it could not be asked.
+    pub answers: Result<Answers, Unread>,
+}
+
+/// Why a card could not be asked.
+pub struct Unread {
+    /// In words.
+    pub reason: String,
+    /// Whether opening NVML anew may help.
+    pub lost: bool,
+}
+
+/// What a card answered.
+pub struct Answers {
+    /// The product's name.
+    pub model: Option<String>,
+    /// Activity; an `Err` where the card is one that cannot be read as a whole.
+    pub signals: Result<Signals, String>,
+    /// Bytes in use.
+    pub memory_used: Option<u64>,
+    /// Who holds it.
+    pub holders: Result<Vec<Holder>, String>,
+}
+
+/// What is remembered from poll to poll.
+#[derive(Default)]
+pub struct Memory {
+    /// Where the reads of each card ended.
+    pub cursors: BTreeMap<GpuId, Cursors>,
+    /// The card last seen at each index: a lost card may not tell its UUID any more.
+    order: Vec<GpuId>,
+}
+
+/// Reads every card. An error means that NVML has to be opened anew.
+pub fn cards(nvml: &Nvml, memory: &mut Memory) -> Result<Vec<Card>, NvmlError> {
+    let count = nvml.device_count()?;
+    let mut cards = Vec::new();
+    for index in 0..count {
+        cards.push(card(nvml, index, memory)?);
+    }
+    let all_read = cards.iter().all(|card| card.answers.is_ok());
+    if all_read {
+        memory.order = cards.iter().map(|card| card.id.clone()).collect();
+    }
+    Ok(cards)
+}
+
+fn card(nvml: &Nvml, index: u32, memory: &mut Memory) -> Result<Card, NvmlError> {
+    let at = Instant::now();
+    let mut id = memory.order.get(index as usize).cloned();
+    let answers = nvml.device_by_index(index).and_then(|device| {
+        let id = id.insert(GpuId(device.uuid()?));
+        answers(&device, memory.cursors.entry(id.clone()).or_default())
+    });
+    let answers = match answers {
+        Err(error) if loss(&error) == Loss::Session => return Err(error),
+        answers => answers.map_err(|error| Unread {
+            reason: words(&error),
+            lost: loss(&error) == Loss::Card,
+        }),
+    };
+    let id = id.unwrap_or_else(|| GpuId(format!("{UNKNOWN}{index}")));
+    Ok(Card { id, at, answers })
+}
+
+/// Stands in for the UUID of a card that never told it, so that the card is not overlooked.
+pub const UNKNOWN: &str = "unknown-at-index-";
+
+fn answers(device: &Device<'_>, cursors: &mut Cursors) -> Result<Answers, NvmlError> {
+    let mig = device.mig_mode().is_ok_and(|mode| mode.current == 1);
+    Ok(Answers {
+        model: soft(device.name())?.ok(),
+        signals: if mig {
+            // The parent of MIG instances has no utilization of its own.
+            Err("MIG is on: per-instance activity is not read yet".to_owned())
+        } else {
+            Ok(signals(device, cursors)?)
+        },
+        memory_used: soft(device.memory_info())?.ok().map(|memory| memory.used),
+        holders: holders(device)?,
+    })
+}
+
+/// Keeps an error that concerns one question only; others end the reading of the card.
+fn soft<T>(result: Result<T, NvmlError>) -> Result<Result<T, String>, NvmlError> {
+    match result {
+        Err(error) if loss(&error) != Loss::Answer => Err(error),
+        other => Ok(other.map_err(|error| words(&error))),
+    }
+}
+
+fn signals(device: &Device<'_>, cursors: &mut Cursors) -> Result<Signals, NvmlError> {
+    let rates = device
+        .utilization_rates()
+        .map(|rates| (rates.gpu, rates.memory));
+    let mut engines = BTreeMap::new();
+    for (engine, read) in [
+        (Engine::Encode, device.encoder_utilization()),
+        (Engine::Decode, device.decoder_utilization()),
+    ] {
+        if matches!(
+            read,
+            Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_))
+        ) {
+            continue;
+        }
+        engines.insert(engine, soft(read)?.map(|info| info.utilization));
+    }
+    let sm_ring = ring(device, Sampling::GpuUtilization, &mut cursors.sm)?;
+    let dram_ring = ring(device, Sampling::MemoryUtilization, &mut cursors.dram)?;
+    if cursors.sm.last().is_none() {
+        cursors.share = None; // the same clock stamps the records of the processes
+    }
+    Ok(Signals {
+        rates: soft(rates)?,
+        sm_ring,
+        dram_ring,
+        shares: shares(device, &mut cursors.share)?,
+        engines,
+    })
+}
+
+fn ring(
+    device: &Device<'_>,
+    kind: Sampling,
+    cursor: &mut RingCursor,
+) -> Result<RingRead, NvmlError> {
+    let read = fetch(device, kind, cursor.last())?;
+    let (RingRead::Nothing, Some(last)) = (&read, cursor.last()) else {
+        return Ok(read);
+    };
+    // "Nothing newer" is also what a clock that was set back looks like: see what there is at all.
+    if let RingRead::Samples(all) = fetch(device, kind, None)?
+        && all.iter().all(|&(at, _)| at < last)
+    {
+        cursor.clock_went_back();
+        return Ok(RingRead::Failed(
+            "the driver's clock was set back".to_owned(),
+        ));
+    }
+    Ok(read)
+}
+
+fn fetch(device: &Device<'_>, kind: Sampling, last: Option<u64>) -> Result<RingRead, NvmlError> {
+    let samples = match device.samples(kind, last) {
+        Err(NvmlError::NotFound) => return Ok(RingRead::Nothing),
+        other => soft(other)?,
+    };
+    Ok(match samples {
+        Ok(samples) if samples.is_empty() => RingRead::Nothing,
+        Ok(samples) => RingRead::Samples(
+            samples
+                .into_iter()
+                .map(|sample| (sample.timestamp, percent(&sample.value)))
+                .collect(),
+        ),
+        Err(reason) => RingRead::Failed(reason),
+    })
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a percentage is small; what is not is garbage, however rounded"
+)]
+fn percent(value: &SampleValue) -> f64 {
+    match *value {
+        SampleValue::F64(v) => v,
+        SampleValue::U32(v) => f64::from(v),
+        SampleValue::U64(v) => v as f64,
+        SampleValue::I64(v) => v as f64,
+    }
+}
+
+/// What single processes did since the last read. Some drivers answer garbage here (percents in the
+/// millions), so that one impossible record spoils the reply. That a process has ended since, or is
+/// not known to us, does not: the card worked.
+fn shares(
+    device: &Device<'_>,
+    last: &mut Option<u64>,
+) -> Result<Result<Vec<ProcessShare>, String>, NvmlError> {
+    let records = match device.process_utilization_stats(*last) {
+        Err(NvmlError::NotFound) => return Ok(Ok(vec![])),
+        other => match soft(other)? {
+            Ok(records) => records,
+            Err(reason) => return Ok(Err(reason)),
+        },
+    };
+    let newer = records
+        .into_iter()
+        .filter(|r| r.pid != 0 && last.is_none_or(|t| r.timestamp > t));
+    let newer: Vec<_> = newer.collect();
+    let parts = |r: &nvml_wrapper::struct_wrappers::device::ProcessUtilizationSample| {
+        [r.sm_util, r.mem_util, r.enc_util, r.dec_util]
+    };
+    if let Some(bad) = newer
+        .iter()
+        .find(|r| parts(r).iter().any(|&percent| percent > 100))
+    {
+        return Ok(Err(format!(
+            "impossible utilization of process {}",
+            bad.pid
+        )));
+    }
+    *last = newer.iter().map(|r| r.timestamp).max().or(*last);
+    Ok(Ok(newer
+        .iter()
+        .map(|r| ProcessShare {
+            sm: r.sm_util,
+            dram: r.mem_util,
+            encode: r.enc_util,
+            decode: r.dec_util,
+        })
+        .collect()))
+}
+
+/// The processes that hold a context, of whatever sort. All lists have to be readable: half a list
+/// would make a card look free of somebody.
+fn holders(device: &Device<'_>) -> Result<Result<Vec<Holder>, String>, NvmlError> {
+    let mut all: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+    for (list, required) in [
+        (device.running_compute_processes(), true),
+        (device.running_graphics_processes(), false),
+        (device.mps_running_compute_processes(), false),
+    ] {
+        let absent = matches!(
+            list,
+            Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_))
+        );
+        if absent && !required {
+            continue;
+        }
+        match soft(list)? {
+            Err(reason) => {
+                return Ok(Err(format!(
+                    "the card's processes could not be listed: {reason}"
+                )));
+            }
+            Ok(list) => {
+                for process in list {
+                    let held = all.entry(process.pid).or_default();
+                    *held = (*held).max(memory(&process));
+                }
+            }
+        }
+    }
+    // Drivers 535.43 to 535.86 write longer entries than they declare: pids then are bits of memory sizes.
+    if all.keys().any(|&pid| pid == 0 || pid > PID_MAX) {
+        return Ok(Err(
+            "the driver lists processes that cannot exist".to_owned()
+        ));
+    }
+    Ok(Ok(all
+        .into_iter()
+        .map(|(pid, memory_used)| Holder { pid, memory_used })
+        .collect()))
+}
+
+fn memory(process: &ProcessInfo) -> Option<u64> {
+    match process.used_gpu_memory {
+        UsedGpuMemory::Used(bytes) => Some(bytes),
+        UsedGpuMemory::Unavailable => None,
+    }
+}

@@ -1,0 +1,285 @@
+//! All that NVML said about one card in one poll, and what it is worth together.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::ring::{RATES_SPAN, RingCursor, RingRead, RingView};
+use crate::domain::{Engine, Ratio};
+use crate::telemetry::window::{Poll, peak};
+
+/// What one process did, in percent of the card, as the driver attributes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessShare {
+    /// SM.
+    pub sm: u32,
+    /// Memory bandwidth.
+    pub dram: u32,
+    /// Video encoder.
+    pub encode: u32,
+    /// Video decoder.
+    pub decode: u32,
+}
+
+/// The raw answers. `Err` says in words why there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signals {
+    /// Percent of the rates' period in which kernels ran, and in which memory was read or written.
+    pub rates: Result<(u32, u32), String>,
+    /// The ring of kernel activity.
+    pub sm_ring: RingRead,
+    /// The ring of memory activity.
+    pub dram_ring: RingRead,
+    /// The processes that did something since the last poll; none listed proves nothing.
+    pub shares: Result<Vec<ProcessShare>, String>,
+    /// Percent of the other engines; one the card does not offer is absent.
+    pub engines: BTreeMap<Engine, Result<u32, String>>,
+}
+
+/// The two rings of one card.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursors {
+    /// Kernel activity.
+    pub sm: RingCursor,
+    /// Memory activity.
+    pub dram: RingCursor,
+    /// The newest per-process record seen.
+    pub share: Option<u64>,
+}
+
+impl Cursors {
+    /// NVML was opened anew.
+    pub fn reopened(&mut self) {
+        self.sm.reopened();
+        self.dram.reopened();
+    }
+}
+
+/// One figure out of all signals that tell about it.
+struct Verdict {
+    peak: Option<Ratio>,
+    reach: Duration,
+    problem: Option<String>,
+}
+
+impl Signals {
+    /// Joins the signals by their maximum: any of them may prove work. Rest is read from the rates and
+    /// the ring only, and the poll reaches back as far as these do: over all the `unwatched` time with
+    /// a working ring, over [`RATES_SPAN`] with the rates alone.
+    pub fn judge(self, cursors: &mut Cursors, unwatched: Duration) -> Poll {
+        // One record out of range makes the whole reply of the driver doubtful.
+        let shares = self.shares.unwrap_or_default();
+        let share = |part: fn(&ProcessShare) -> u32| {
+            let worked = shares.iter().map(part).filter(|&percent| percent > 0).max();
+            worked.and_then(|percent| Ratio::percent(f64::from(percent)))
+        };
+        let gpu_rate = self
+            .rates
+            .clone()
+            .and_then(|(gpu, _)| rate("utilization", gpu));
+        let dram_rate = self
+            .rates
+            .and_then(|(_, mem)| rate("memory utilization", mem));
+        let sm_view = cursors.sm.take(self.sm_ring, unwatched, at_rest(&gpu_rate));
+        let dram_view = cursors
+            .dram
+            .take(self.dram_ring, unwatched, at_rest(&dram_rate));
+        let sm = verdict(gpu_rate, sm_view, share(|s| s.sm));
+        let dram = verdict(dram_rate, dram_view, share(|s| s.dram));
+        let mut engines: BTreeMap<_, _> = self
+            .engines
+            .into_iter()
+            .map(|(engine, read)| (engine, read.and_then(|v| rate("", v)).ok()))
+            .collect();
+        for (engine, seen) in [
+            (Engine::Encode, share(|s| s.encode)),
+            (Engine::Decode, share(|s| s.decode)),
+        ] {
+            if seen.is_some() {
+                let known = engines.entry(engine).or_default();
+                *known = peak(*known, seen);
+            }
+        }
+        Poll {
+            sm: sm.peak,
+            dram: dram.peak,
+            engines,
+            reach: sm.reach.min(dram.reach),
+            unreadable: sm.problem.or(dram.problem),
+        }
+    }
+}
+
+fn verdict(rate: Result<Ratio, String>, ring: RingView, share: Option<Ratio>) -> Verdict {
+    let known = peak(rate.clone().ok(), ring.peak);
+    let by_rate = if rate.is_ok() {
+        RATES_SPAN
+    } else {
+        Duration::ZERO
+    };
+    let problem = match (&known, rate) {
+        (None, Err(rate)) => Some(match ring.problem {
+            Some(ring) if ring != rate => format!("{rate}; {ring}"),
+            _ => rate,
+        }),
+        _ => None,
+    };
+    Verdict {
+        peak: peak(known, share),
+        reach: ring.reach.max(by_rate),
+        problem,
+    }
+}
+
+fn rate(what: &str, percent: u32) -> Result<Ratio, String> {
+    Ratio::percent(f64::from(percent)).ok_or_else(|| format!("NVML gives a {what} of {percent} %"))
+}
+
+fn at_rest(rate: &Result<Ratio, String>) -> bool {
+    rate.as_ref().is_ok_and(|r| r.get() <= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: Duration = Duration::from_secs(2);
+
+    fn failed(why: &str) -> RingRead {
+        RingRead::Failed(why.to_owned())
+    }
+
+    /// A card at rest, with rates and without a ring.
+    fn quiet() -> Signals {
+        Signals {
+            rates: Ok((0, 0)),
+            sm_ring: failed("no ring"),
+            dram_ring: failed("no ring"),
+            shares: Ok(vec![]),
+            engines: BTreeMap::new(),
+        }
+    }
+
+    fn ring(percent: f64) -> RingRead {
+        RingRead::Samples(vec![(1_000, percent), (2_001_000, percent)])
+    }
+
+    fn judge(signals: Signals) -> Poll {
+        signals.judge(&mut Cursors::default(), TWO)
+    }
+
+    #[test]
+    fn rates_alone_are_a_reading_that_speaks_for_a_moment() {
+        let poll = judge(quiet());
+        assert_eq!(poll.sm.map(Ratio::get), Some(0.0));
+        assert_eq!((poll.reach, poll.unreadable), (RATES_SPAN, None));
+    }
+
+    #[test]
+    fn rings_speak_for_all_the_time_they_hold() {
+        let poll = judge(Signals {
+            sm_ring: ring(0.0),
+            dram_ring: ring(0.0),
+            ..quiet()
+        });
+        assert_eq!(poll.reach, TWO);
+        let poll = judge(Signals {
+            sm_ring: ring(0.0),
+            ..quiet()
+        });
+        assert_eq!(
+            poll.reach, RATES_SPAN,
+            "no longer than the weaker of the two figures"
+        );
+    }
+
+    #[test]
+    fn each_signal_alone_proves_work() {
+        let by_rate = judge(Signals {
+            rates: Ok((30, 0)),
+            sm_ring: ring(0.0),
+            ..quiet()
+        });
+        let by_ring = judge(Signals {
+            sm_ring: ring(30.0),
+            ..quiet()
+        });
+        let share = ProcessShare {
+            sm: 30,
+            ..ProcessShare::default()
+        };
+        let by_share = judge(Signals {
+            shares: Ok(vec![share]),
+            ..quiet()
+        });
+        for poll in [by_rate, by_ring, by_share] {
+            assert_eq!(poll.sm, Ratio::percent(30.0));
+        }
+    }
+
+    #[test]
+    fn a_failed_ring_is_made_up_for_by_the_rates_and_the_other_way_round() {
+        let poll = judge(Signals {
+            rates: Err("no rates".into()),
+            sm_ring: ring(0.0),
+            dram_ring: ring(0.0),
+            ..quiet()
+        });
+        assert_eq!(
+            (poll.sm.map(Ratio::get), poll.unreadable),
+            (Some(0.0), None)
+        );
+    }
+
+    #[test]
+    fn nothing_readable_is_unreadable_and_says_why() {
+        let poll = judge(Signals {
+            rates: Err("no rates".into()),
+            ..quiet()
+        });
+        assert_eq!(
+            (poll.sm, poll.dram, poll.reach),
+            (None, None, Duration::ZERO)
+        );
+        assert_eq!(poll.unreadable.as_deref(), Some("no rates; no ring"));
+    }
+
+    #[test]
+    fn an_empty_process_list_is_no_proof_of_rest() {
+        let poll = judge(Signals {
+            rates: Err("no rates".into()),
+            shares: Ok(vec![]),
+            ..quiet()
+        });
+        assert_eq!(poll.sm, None);
+    }
+
+    #[test]
+    fn blanks_of_the_driver_are_no_readings() {
+        let poll = judge(Signals {
+            rates: Ok((808_334_905, 0)),
+            ..quiet()
+        });
+        assert_eq!((poll.sm, poll.dram.map(Ratio::get)), (None, Some(0.0)));
+        assert!(
+            poll.unreadable
+                .is_some_and(|why| why.contains("808334905 %"))
+        );
+    }
+
+    #[test]
+    fn a_process_that_only_encodes_shows_as_the_encoder() {
+        let share = ProcessShare {
+            encode: 12,
+            ..ProcessShare::default()
+        };
+        let poll = judge(Signals {
+            shares: Ok(vec![share]),
+            ..quiet()
+        });
+        assert_eq!(poll.sm.map(Ratio::get), Some(0.0));
+        assert_eq!(
+            poll.engines,
+            BTreeMap::from([(Engine::Encode, Ratio::percent(12.0))])
+        );
+    }
+}

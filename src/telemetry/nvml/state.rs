@@ -1,0 +1,216 @@
+//! What the NVML thread and those who ask it share.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::read::{Answers, Card, Memory, UNKNOWN};
+use crate::domain::{GpuId, GpuSample, Holder};
+use crate::telemetry::window::{Poll, Seen, Window};
+use crate::telemetry::{DeviceReading, TelemetryError};
+
+/// The meeting point. The lock is never held during an NVML call.
+pub struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Everything under the lock.
+pub struct State {
+    cards: BTreeMap<GpuId, Watched>,
+    /// Why NVML cannot be used at the moment; `None` from the first poll on.
+    down: Option<TelemetryError>,
+    /// When an attempt (to poll, or to open NVML) last came to an end, and when it had begun.
+    pub answered: Instant,
+    begun: Option<Instant>,
+    /// Somebody waits for a poll that begins at this instant or later.
+    wanted: Option<Instant>,
+    /// The thread shall end.
+    pub stop: bool,
+    /// The thread has ended.
+    pub ended: bool,
+}
+
+/// One card over time.
+struct Watched {
+    model: String,
+    window: Window,
+    memory_used: Option<u64>,
+    holders: Result<Vec<Holder>, String>,
+}
+
+impl Shared {
+    /// Before the first attempt.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            state: Mutex::new(State {
+                cards: BTreeMap::new(),
+                down: Some(TelemetryError::Starting),
+                answered: now,
+                begun: None,
+                wanted: None,
+                stop: false,
+                ended: false,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// The state; a panic elsewhere does not make it wrong.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and wakes whoever waits for that.
+    pub fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits until `done` or the time is up.
+    pub fn wait<'a>(
+        &'a self,
+        timeout: Duration,
+        done: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'a, State> {
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), timeout, |state| !done(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl State {
+    /// An attempt that was begun at `begun` found NVML unusable.
+    pub fn failed(&mut self, begun: Instant, reason: String) {
+        self.down = Some(TelemetryError::Unavailable { reason });
+        self.attempted(begun);
+    }
+
+    /// A poll that was begun at `begun` read these cards.
+    pub fn polled(&mut self, begun: Instant, cards: Vec<Card>, memory: &mut Memory) {
+        self.down = None;
+        self.attempted(begun);
+        // A stand-in disappears with the card's true name; a card does not just disappear.
+        self.cards
+            .retain(|id, _| !id.0.starts_with(UNKNOWN) || cards.iter().any(|c| c.id == *id));
+        for (id, watched) in &mut self.cards {
+            if !cards.iter().any(|card| card.id == *id) {
+                watched.lost(begun, "NVML does not list this card any more");
+            }
+        }
+        for card in cards {
+            let watched = self
+                .cards
+                .entry(card.id.clone())
+                .or_insert_with(|| Watched::new(card.at));
+            match card.answers {
+                Err(unread) => watched.lost(card.at, &unread.reason),
+                Ok(answers) => watched.take(&card.id, card.at, answers, memory),
+            }
+        }
+    }
+
+    fn attempted(&mut self, begun: Instant) {
+        self.begun = Some(begun);
+        self.answered = Instant::now();
+        self.wanted = self.wanted.filter(|&since| since > begun);
+    }
+
+    /// Asks for a poll that begins at `since` or later.
+    pub fn want(&mut self, since: Instant) {
+        self.wanted = self.wanted.max(Some(since));
+    }
+
+    /// Shall the next poll come at once?
+    pub fn hurried(&self) -> bool {
+        self.wanted.is_some_and(|since| since <= Instant::now())
+    }
+
+    /// Was NVML found unusable?
+    pub fn is_down(&self) -> bool {
+        matches!(self.down, Some(TelemetryError::Unavailable { .. }))
+    }
+
+    /// Has an attempt been completed that began at `since` or later?
+    pub fn attempted_since(&self, since: Instant) -> bool {
+        self.ended || self.begun.is_some_and(|begun| begun >= since)
+    }
+
+    /// Whether the readings can be relied on at all.
+    pub fn health(&self, now: Instant, watchdog: Duration) -> Result<(), TelemetryError> {
+        if self.ended {
+            return Err(TelemetryError::Ended);
+        }
+        let silent = now.saturating_duration_since(self.answered);
+        match &self.down {
+            Some(error @ TelemetryError::Unavailable { .. }) => Err(error.clone()),
+            _ if silent > watchdog => Err(TelemetryError::NotAnswering {
+                seconds: silent.as_secs(),
+            }),
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The cards, each seen through `look` (which may or may not begin a new window).
+    pub fn readings(&mut self, look: fn(&mut Window) -> Seen) -> Vec<DeviceReading> {
+        let cards = self.cards.iter_mut();
+        cards
+            .map(|(id, watched)| watched.reading(id, look))
+            .collect()
+    }
+}
+
+impl Watched {
+    fn new(now: Instant) -> Self {
+        Self {
+            model: String::new(),
+            window: Window::new(now),
+            memory_used: None,
+            holders: Err("it was not read yet".to_owned()),
+        }
+    }
+
+    fn lost(&mut self, at: Instant, reason: &str) {
+        self.window.add(at, Poll::unreadable(reason));
+        self.memory_used = None;
+        self.holders = Err(reason.to_owned());
+    }
+
+    fn take(&mut self, id: &GpuId, at: Instant, answers: Answers, memory: &mut Memory) {
+        let poll = match answers.signals {
+            Err(reason) => Poll::unreadable(reason),
+            Ok(signals) => {
+                let cursors = memory.cursors.entry(id.clone()).or_default();
+                signals.judge(cursors, self.window.unwatched(at))
+            }
+        };
+        self.window.add(at, poll);
+        self.model = answers
+            .model
+            .unwrap_or_else(|| std::mem::take(&mut self.model));
+        self.memory_used = answers.memory_used;
+        self.holders = answers.holders;
+    }
+
+    fn reading(&mut self, id: &GpuId, look: fn(&mut Window) -> Seen) -> DeviceReading {
+        let seen = look(&mut self.window);
+        let count = self.holders.as_ref().ok().map(Vec::len);
+        DeviceReading {
+            sample: GpuSample {
+                id: id.clone(),
+                model: self.model.clone(),
+                sm: seen.sm,
+                dram: seen.dram,
+                engines: seen.engines,
+                memory_used: self.memory_used,
+                processes: count.and_then(|n| u32::try_from(n).ok()),
+                covered: seen.covered,
+                largest_gap: seen.largest_gap,
+                unreadable: seen.unreadable,
+            },
+            holders: self.holders.clone(),
+        }
+    }
+}

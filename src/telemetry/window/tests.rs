@@ -1,0 +1,149 @@
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn read(percent: f64, reach: Duration) -> Poll {
+    Poll {
+        sm: Ratio::percent(percent),
+        dram: Ratio::percent(0.0),
+        reach,
+        ..Poll::default()
+    }
+}
+
+fn sm(seen: &Seen) -> Option<f64> {
+    seen.sm.map(Ratio::get)
+}
+
+#[test]
+fn polls_that_reach_back_to_each_other_leave_no_gap() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    for i in 1..=30 {
+        window.add(start + 2 * i * SECOND, read(0.0, 2 * SECOND));
+    }
+    let seen = window.drain();
+    assert_eq!(
+        (seen.covered, seen.largest_gap),
+        (60 * SECOND, Duration::ZERO)
+    );
+    assert_eq!((sm(&seen), seen.unreadable), (Some(0.0), None));
+}
+
+#[test]
+fn the_peak_counts_and_not_the_last_reading() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    for (i, percent) in [0.0, 80.0, 0.0].into_iter().enumerate() {
+        window.add(start + (i as u32 + 1) * SECOND, read(percent, SECOND));
+    }
+    assert_eq!(sm(&window.peek()), Some(0.8));
+}
+
+#[test]
+fn a_poll_that_reaches_back_too_little_leaves_a_gap() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    window.add(start + 30 * SECOND, read(0.0, 10 * SECOND));
+    let seen = window.drain();
+    assert_eq!((seen.covered, seen.largest_gap), (10 * SECOND, 20 * SECOND));
+}
+
+#[test]
+fn no_poll_covers_more_than_the_time_that_passed() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    window.add(start + SECOND, read(0.0, 10 * SECOND));
+    assert_eq!(window.drain().covered, SECOND);
+}
+
+#[test]
+fn a_zero_read_before_the_card_was_lost_is_no_proof_of_rest() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    window.add(start + SECOND, read(0.0, SECOND));
+    window.add(start + 2 * SECOND, Poll::unreadable("lost"));
+    let seen = window.drain();
+    assert_eq!((seen.sm, seen.dram), (None, None));
+    assert_eq!(seen.unreadable.as_deref(), Some("lost"));
+}
+
+#[test]
+fn work_seen_before_the_card_was_lost_is_not_forgotten() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    window.add(start + SECOND, read(70.0, SECOND));
+    window.add(start + 2 * SECOND, Poll::unreadable("lost"));
+    let seen = window.drain();
+    assert_eq!((sm(&seen), seen.dram), (Some(0.7), None));
+    assert!(seen.unreadable.is_some());
+}
+
+#[test]
+fn an_outage_grows_over_the_windows_it_spans() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    window.add(start + 50 * SECOND, Poll::unreadable("lost"));
+    assert_eq!(window.drain().largest_gap, 50 * SECOND);
+    window.add(start + 100 * SECOND, Poll::unreadable("lost"));
+    let seen = window.drain();
+    assert_eq!(
+        (seen.covered, seen.largest_gap),
+        (Duration::ZERO, 100 * SECOND)
+    );
+}
+
+#[test]
+fn a_ring_that_reaches_over_a_failed_poll_heals_it() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    window.add(start + 2 * SECOND, Poll::unreadable("busy"));
+    window.add(start + 4 * SECOND, read(0.0, 4 * SECOND));
+    let seen = window.drain();
+    assert_eq!(
+        (seen.covered, seen.largest_gap),
+        (4 * SECOND, Duration::ZERO)
+    );
+    assert_eq!(seen.unreadable, None);
+}
+
+#[test]
+fn two_looks_without_a_poll_between_are_not_two_readings_of_zero() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    window.add(start + SECOND, read(0.0, SECOND));
+    window.drain();
+    let seen = window.drain();
+    assert_eq!((seen.sm, seen.covered), (None, Duration::ZERO));
+    assert!(seen.unreadable.is_some());
+}
+
+#[test]
+fn draining_often_covers_no_less_than_draining_once() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    let mut covered = Duration::ZERO;
+    for i in 1..=10 {
+        window.add(start + 2 * i * SECOND, read(0.0, 2 * SECOND));
+        covered += window.drain().covered;
+    }
+    assert_eq!(covered, 20 * SECOND);
+}
+
+#[test]
+fn an_engine_that_failed_once_keeps_what_it_showed() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    for (i, value) in [Ratio::percent(9.0), None].into_iter().enumerate() {
+        let engines = BTreeMap::from([(Engine::Encode, value)]);
+        let poll = Poll {
+            engines,
+            ..read(0.0, SECOND)
+        };
+        window.add(start + (i as u32 + 1) * SECOND, poll);
+    }
+    assert_eq!(
+        window.drain().engines,
+        BTreeMap::from([(Engine::Encode, Ratio::percent(9.0))])
+    );
+}
