@@ -126,7 +126,9 @@ impl Cycle {
         };
         match told {
             Ok(()) => Happening::to_all(at, "frozen", format!("{what}; the admins were told")),
-            Err(error) => Happening::to_all(at, "frozen", format!("{what}; the admins could not be told: {error}")),
+            Err(error) => {
+                Happening::to_all(at, "frozen", format!("{what}; the admins could not be told: {error}"))
+            }
         }
     }
 
@@ -137,7 +139,10 @@ impl Cycle {
         }
         let words = |orphan: &Orphan| {
             let pids: Vec<String> = orphan.processes.iter().map(|(pid, _, _)| pid.to_string()).collect();
-            format!("a server was stopped but its processes live on (pid {}): end them by hand", pids.join(", "))
+            format!(
+                "a server was stopped but its processes live on (pid {}): end them by hand",
+                pids.join(", ")
+            )
         };
         self.orphans.iter().map(words).collect()
     }

@@ -100,7 +100,8 @@ impl Observer {
             return Ok(None);
         };
         let readings = self.sampler.peek().map_err(|error| error.to_string())?;
-        let table = ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
+        let table =
+            ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
         let gpus = Cards::attribute(&readings, &running, &table).of(&server);
@@ -166,13 +167,16 @@ fn troubles(listing: Result<&Listing, &HubError>, telemetry: Option<&TelemetryEr
     match listing {
         Err(error) => troubles.push(format!("the servers cannot be listed: {error}")),
         Ok(listing) => {
-            troubles.extend(listing.incomplete.iter().map(|part| format!("part of the list did not come: {part}")));
+            troubles.extend(
+                listing.incomplete.iter().map(|part| format!("part of the list did not come: {part}")),
+            );
             let skipped = listing.skipped.len();
             if skipped > 0 {
                 troubles.push(format!("{skipped} entries of the Hub's list could not be read; see the log"));
             }
             if listing.hidden.state > 0 {
-                troubles.push("the Hub hides where servers run: grant the scope admin:server_state".to_owned());
+                troubles
+                    .push("the Hub hides where servers run: grant the scope admin:server_state".to_owned());
             }
         }
     }

@@ -1,10 +1,6 @@
 //! Delivery against real mail servers, most of them with a fault (`tests/smtp_lab`).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a failed test should stop at once"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
 mod smtp_lab;
 
@@ -85,10 +81,7 @@ async fn outcomes<const N: usize>(table: [(MailSettings, &str, Outcome, &str); N
 async fn each_behaviour_of_a_mail_server_has_its_outcome() {
     let lab = Lab::start();
     let refusing = plain(&lab, "refusing");
-    let from_boom = MailSettings {
-        from: "boom@example.org".parse().unwrap(),
-        ..refusing.clone()
-    };
+    let from_boom = MailSettings { from: "boom@example.org".parse().unwrap(), ..refusing.clone() };
     let greylist = plain(&lab, "greylist");
     let starttls = encrypted(&lab, "smtp", "starttls");
     let implicit = encrypted(&lab, "smtps", "implicit");
@@ -101,43 +94,13 @@ async fn each_behaviour_of_a_mail_server_has_its_outcome() {
         (greylist.clone(), ALICE, Retryable, "451 4.7.1 greylisted"),
         (greylist, ALICE, Accepted, queued),
         (plain(&lab, "slow"), ALICE, Accepted, queued),
-        (
-            plain(&lab, "dropping"),
-            ALICE,
-            Retryable,
-            "handing over the mail: the connection was lost",
-        ),
-        (
-            refusing.clone(),
-            "alice@bad.example",
-            Permanent,
-            "550 5.1.1 <a…@bad.example>: no such user",
-        ),
-        (
-            refusing.clone(),
-            "alice@full.example",
-            Retryable,
-            "452 4.2.2 mailbox full",
-        ),
-        (
-            refusing,
-            "spam@example.org",
-            Permanent,
-            "554 5.7.1 looks like spam",
-        ),
+        (plain(&lab, "dropping"), ALICE, Retryable, "handing over the mail: the connection was lost"),
+        (refusing.clone(), "alice@bad.example", Permanent, "550 5.1.1 <a…@bad.example>: no such user"),
+        (refusing.clone(), "alice@full.example", Retryable, "452 4.2.2 mailbox full"),
+        (refusing, "spam@example.org", Permanent, "554 5.7.1 looks like spam"),
         (from_boom, ALICE, Retryable, "421 4.3.0 closing down"),
-        (
-            wrong_name,
-            ALICE,
-            Retryable,
-            "must be one of the certificate's",
-        ),
-        (
-            plain(&lab, "plain"),
-            "alice at example",
-            Permanent,
-            "is no mail address",
-        ),
+        (wrong_name, ALICE, Retryable, "must be one of the certificate's"),
+        (plain(&lab, "plain"), "alice at example", Permanent, "is no mail address"),
     ])
     .await;
     assert_eq!(lab.accepted("dropping", "eml").len(), 0);
@@ -147,37 +110,18 @@ async fn each_behaviour_of_a_mail_server_has_its_outcome() {
 #[tokio::test]
 async fn our_own_wrong_settings_are_no_recipients_fault_and_come_with_a_remedy() {
     let lab = Lab::start();
-    let wrong_password = MailSettings {
-        password: Some(SecretString::from("hunter2")),
-        ..encrypted(&lab, "smtp", "starttls")
-    };
-    let no_password = MailSettings {
-        username: None,
-        password: None,
-        ..encrypted(&lab, "smtps", "implicit")
-    };
-    let unknown_ca = MailSettings {
-        ca_file: None,
-        ..encrypted(&lab, "smtps", "implicit")
-    };
+    let wrong_password =
+        MailSettings { password: Some(SecretString::from("hunter2")), ..encrypted(&lab, "smtp", "starttls") };
+    let no_password = MailSettings { username: None, password: None, ..encrypted(&lab, "smtps", "implicit") };
+    let unknown_ca = MailSettings { ca_file: None, ..encrypted(&lab, "smtps", "implicit") };
     let closed = settings(&lab, "smtp://127.0.0.1:1?tls=none");
     let no_starttls = settings(&lab, &format!("smtp://127.0.0.1:{}", lab.port("plain")));
     let credentials = "check [mail] username and password_file";
     outcomes([
         (wrong_password, ALICE, Retryable, credentials),
         (no_password, ALICE, Retryable, credentials),
-        (
-            unknown_ca,
-            ALICE,
-            Retryable,
-            "[mail] ca_file must hold its CA",
-        ),
-        (
-            no_starttls,
-            ALICE,
-            Retryable,
-            "it offers no STARTTLS; use smtps://",
-        ),
+        (unknown_ca, ALICE, Retryable, "[mail] ca_file must hold its CA"),
+        (no_starttls, ALICE, Retryable, "it offers no STARTTLS; use smtps://"),
         (closed, ALICE, Retryable, "connecting: Connection refused"),
     ])
     .await;
@@ -190,17 +134,11 @@ async fn our_own_wrong_settings_are_no_recipients_fault_and_come_with_a_remedy()
 async fn a_mail_server_that_stays_silent_or_is_too_slow_is_left_in_time() {
     let lab = Lab::start();
     for (behaviour, limit) in [("silent", 300), ("slow", 100)] {
-        let hasty = MailSettings {
-            timeout: Duration::from_millis(limit),
-            ..plain(&lab, behaviour)
-        };
+        let hasty = MailSettings { timeout: Duration::from_millis(limit), ..plain(&lab, behaviour) };
         let begun = Instant::now();
         let (outcome, why) = deliver(hasty, ALICE).await;
         assert_eq!(outcome, Retryable, "{behaviour}: {why}");
-        assert!(
-            why.contains(&format!("no answer within {limit}ms")),
-            "{why}"
-        );
+        assert!(why.contains(&format!("no answer within {limit}ms")), "{why}");
         assert!(begun.elapsed() < Duration::from_secs(3), "{behaviour}");
     }
 }
@@ -209,8 +147,7 @@ async fn a_mail_server_that_stays_silent_or_is_too_slow_is_left_in_time() {
 /// answer belongs to the question before, and the last question has none.
 #[tokio::test]
 async fn an_answer_to_another_question_is_no_acceptance() {
-    let answers =
-        "220 here\r\n250 hello\r\n250 sender\r\n250 recipient\r\n250 one late\r\n354 go on\r\n";
+    let answers = "220 here\r\n250 hello\r\n250 sender\r\n250 recipient\r\n250 one late\r\n354 go on\r\n";
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = tokio::spawn(async move {
@@ -238,8 +175,7 @@ async fn the_password_travels_encrypted_and_the_mail_arrives_whole() {
     let lab = Lab::start();
     for (scheme, behaviour) in [("smtp", "starttls"), ("smtps", "implicit")] {
         deliver(encrypted(&lab, scheme, behaviour), ALICE).await;
-        let told: serde_json::Value =
-            serde_json::from_str(&lab.accepted(behaviour, "json")[0]).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&lab.accepted(behaviour, "json")[0]).unwrap();
         let sent = mail(ALICE);
         let expected = serde_json::json!({
             "subject": sent.subject, "text": sent.text, "html": sent.html,
@@ -293,18 +229,12 @@ async fn a_directory_gets_one_whole_file_for_each_message_id() {
         .collect();
     assert_eq!(files, ["warning-1.alice@gpu-culler.example.org.eml"]);
     let content = std::fs::read_to_string(room.path().join(&files[0])).unwrap();
-    assert!(
-        content.starts_with("From: \"GPU culler\" <gpu-culler@example.org>\r\n"),
-        "{content}"
-    );
+    assert!(content.starts_with("From: \"GPU culler\" <gpu-culler@example.org>\r\n"), "{content}");
 
     let gone = settings(&lab, &format!("file://{}/gone", room.path().display()));
     let mailer = Mailer::new(gone).unwrap();
     let refused = mailer.deliver(&mail(ALICE)).await;
-    assert!(
-        matches!(refused, Err(DeliveryError::Retryable(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(DeliveryError::Retryable(_))), "{refused:?}");
     assert!(mailer.check().await.is_err());
 }
 
@@ -317,14 +247,9 @@ async fn settings_that_cannot_work_are_refused_before_the_first_mail() {
         password: Some(SecretString::from("s3cret")),
         ..settings(&lab, remote)
     };
-    let half = MailSettings {
-        password: None,
-        ..encrypted(&lab, "smtps", "implicit")
-    };
-    let no_ca = MailSettings {
-        ca_file: Some("/nowhere/ca.pem".into()),
-        ..encrypted(&lab, "smtps", "implicit")
-    };
+    let half = MailSettings { password: None, ..encrypted(&lab, "smtps", "implicit") };
+    let no_ca =
+        MailSettings { ca_file: Some("/nowhere/ca.pem".into()), ..encrypted(&lab, "smtps", "implicit") };
     let not_pem = MailSettings {
         ca_file: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()),
         ..encrypted(&lab, "smtps", "implicit")

@@ -1,10 +1,6 @@
 //! The NVML source against a pretended driver, through the real wrapper and the real C interface.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a failed test should stop at once"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,10 +81,7 @@ fn with(mut value: Value, key: &str, part: Value) -> Value {
 }
 
 fn unix_seconds() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs_f64()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
 }
 
 fn next_readings(sampler: &NvmlSampler) -> Vec<DeviceReading> {
@@ -110,25 +103,12 @@ fn an_idle_card_reads_zero_and_is_watched_all_the_time() {
     let second = Duration::from_secs(1);
     sampler.wait_for_poll(begin + second, TIMEOUT).unwrap();
     let sample = only(sampler.drain().unwrap()).sample;
-    assert_eq!(
-        (sample.id.0.as_str(), sample.model.as_str()),
-        ("GPU-a", "NVIDIA A100-SXM4-80GB")
-    );
-    assert_eq!(
-        (sample.sm, sample.dram),
-        (Ratio::percent(0.0), Ratio::percent(0.0))
-    );
+    assert_eq!((sample.id.0.as_str(), sample.model.as_str()), ("GPU-a", "NVIDIA A100-SXM4-80GB"));
+    assert_eq!((sample.sm, sample.dram), (Ratio::percent(0.0), Ratio::percent(0.0)));
     assert_eq!(sample.engines[&Engine::Encode], Ratio::percent(0.0));
     assert!(sample.covered >= second, "{:?}", sample.covered);
-    assert!(
-        sample.covered <= begin.elapsed() + second,
-        "{:?}",
-        sample.covered
-    );
-    assert_eq!(
-        (sample.largest_gap, sample.unreadable),
-        (Duration::ZERO, None)
-    );
+    assert!(sample.covered <= begin.elapsed() + second, "{:?}", sample.covered);
+    assert_eq!((sample.largest_gap, sample.unreadable), (Duration::ZERO, None));
 }
 
 #[test]
@@ -137,10 +117,7 @@ fn a_load_shows_on_the_card_that_has_it() {
     let busy = with(card("GPU-b"), "load", load);
     let driver = Driver::playing(&scene(&[card("GPU-a"), busy]));
     let readings = next_readings(&driver.watched());
-    let peaks: Vec<_> = readings
-        .iter()
-        .map(|r| (r.sample.sm, r.sample.dram))
-        .collect();
+    let peaks: Vec<_> = readings.iter().map(|r| (r.sample.sm, r.sample.dram)).collect();
     let (zero, percent) = (Ratio::percent(0.0), Ratio::percent);
     assert_eq!(peaks, [(zero, zero), (percent(93.0), percent(40.0))]);
     assert_eq!(readings[1].sample.engines[&Engine::Decode], percent(7.0));
@@ -165,9 +142,7 @@ fn a_burst_between_two_polls_is_seen_in_the_drivers_ring_and_only_there() {
 
     // By then the burst has left the last second, which is all that the rates tell about.
     let peaks = samplers.map(|sampler| {
-        sampler
-            .wait_for_poll(begin + Duration::from_millis(1400), TIMEOUT)
-            .unwrap();
+        sampler.wait_for_poll(begin + Duration::from_millis(1400), TIMEOUT).unwrap();
         only(sampler.drain().unwrap()).sample.sm
     });
     assert_eq!(peaks, [Ratio::percent(100.0), Ratio::percent(0.0)]);
@@ -180,21 +155,11 @@ fn without_the_ring_only_a_moment_of_each_poll_counts_as_watched() {
     let sampler = driver.watched_every(Duration::from_secs(1));
     next_readings(&sampler);
     let begin = Instant::now();
-    sampler
-        .wait_for_poll(begin + Duration::from_millis(500), TIMEOUT)
-        .unwrap();
+    sampler.wait_for_poll(begin + Duration::from_millis(500), TIMEOUT).unwrap();
     let sample = only(sampler.drain().unwrap()).sample;
     assert_eq!((sample.sm, sample.unreadable), (Ratio::percent(0.0), None));
-    assert!(
-        sample.covered < Duration::from_millis(200),
-        "{:?}",
-        sample.covered
-    );
-    assert!(
-        sample.largest_gap > Duration::from_millis(300),
-        "{:?}",
-        sample.largest_gap
-    );
+    assert!(sample.covered < Duration::from_millis(200), "{:?}", sample.covered);
+    assert!(sample.largest_gap > Duration::from_millis(300), "{:?}", sample.largest_gap);
 }
 
 #[test]
@@ -211,11 +176,7 @@ fn a_lost_card_is_unreadable_and_the_others_are_not() {
     ]));
     let readings = next_readings(&sampler);
     let ids: Vec<_> = readings.iter().map(|r| r.sample.id.0.as_str()).collect();
-    assert_eq!(
-        ids,
-        ["GPU-a", "GPU-b", "GPU-c"],
-        "a lost card keeps its name"
-    );
+    assert_eq!(ids, ["GPU-a", "GPU-b", "GPU-c"], "a lost card keeps its name");
     for reading in [&readings[0], &readings[2]] {
         assert_eq!((reading.sample.sm, reading.sample.dram), (None, None));
         let why = reading.sample.unreadable.as_deref().unwrap();
@@ -223,10 +184,7 @@ fn a_lost_card_is_unreadable_and_the_others_are_not() {
         assert!(reading.holders.is_err());
         assert_eq!(reading.sample.processes, None);
     }
-    assert_eq!(
-        (readings[1].sample.sm, &readings[1].holders),
-        (Ratio::percent(0.0), &Ok(vec![]))
-    );
+    assert_eq!((readings[1].sample.sm, &readings[1].holders), (Ratio::percent(0.0), &Ok(vec![])));
 }
 
 #[test]
@@ -238,31 +196,18 @@ fn a_card_that_is_not_listed_any_more_is_not_forgotten() {
     let readings = next_readings(&sampler);
     assert_eq!(readings.len(), 2);
     assert_eq!(readings[0].sample.sm, None);
-    assert!(
-        readings[0]
-            .sample
-            .unreadable
-            .as_deref()
-            .unwrap()
-            .contains("not list")
-    );
+    assert!(readings[0].sample.unreadable.as_deref().unwrap().contains("not list"));
     assert_eq!(readings[1].sample.sm, Ratio::percent(0.0));
 }
 
 #[test]
 fn a_missing_library_is_told_in_words_for_people() {
     let library = Some(PathBuf::from("/nonexistent/libnvidia-ml.so.1"));
-    let sampler = NvmlSampler::start(NvmlSettings {
-        library,
-        ..NvmlSettings::default()
-    });
+    let sampler = NvmlSampler::start(NvmlSettings { library, ..NvmlSettings::default() });
     let error = sampler.wait_for_poll(Instant::now(), TIMEOUT).unwrap_err();
     assert_eq!(sampler.drain(), Err(error.clone()));
     let words = error.to_string();
-    assert!(
-        words.contains("could not be loaded") && words.contains("Install"),
-        "{words}"
-    );
+    assert!(words.contains("could not be loaded") && words.contains("Install"), "{words}");
 }
 
 #[test]
@@ -271,10 +216,7 @@ fn a_driver_that_is_loaded_later_is_found() {
     let driver = Driver::playing(&with(scene(&[card("GPU-a")]), "errors", unloaded));
     let sampler = driver.watched();
     let error = sampler.wait_for_poll(Instant::now(), TIMEOUT).unwrap_err();
-    assert!(
-        error.to_string().contains("kernel module is not loaded"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("kernel module is not loaded"), "{error}");
     driver.play(&scene(&[card("GPU-a")]));
     assert_eq!(only(recovered(&sampler)).sample.sm, Ratio::percent(0.0));
 }
@@ -313,17 +255,9 @@ fn a_call_that_never_returns_is_noticed_and_keeps_nobody_waiting() {
     driver.play(&scene(&[with(card("GPU-a"), "errors", hang)]));
     let watchdog = Duration::from_millis(3500);
     let waited = sampler.wait_for_poll(Instant::now() + Duration::from_secs(1), watchdog);
-    assert!(
-        matches!(waited, Err(TelemetryError::NotAnswering { .. })),
-        "{waited:?}"
-    );
+    assert!(matches!(waited, Err(TelemetryError::NotAnswering { .. })), "{waited:?}");
     let error = sampler.drain().unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("NVML has not answered for 3 s"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("NVML has not answered for 3 s"), "{error}");
     let begin = Instant::now();
     drop(sampler);
     assert!(begin.elapsed() < Duration::from_secs(2));
@@ -341,10 +275,7 @@ fn holders_are_listed_with_their_memory() {
     let driver = Driver::playing(&scene(&[with(card("GPU-a"), "processes", processes)]));
     let reading = only(next_readings(&driver.watched()));
     let holder = |pid, memory_used| Holder { pid, memory_used };
-    assert_eq!(
-        reading.holders,
-        Ok(vec![holder(1, None), holder(own, Some(held))])
-    );
+    assert_eq!(reading.holders, Ok(vec![holder(1, None), holder(own, Some(held))]));
     assert_eq!(reading.sample.processes, Some(2));
     assert_eq!(reading.sample.memory_used, Some(held + 5));
 }
@@ -355,10 +286,7 @@ fn a_process_list_that_may_not_be_read_is_not_an_empty_one() {
     let driver = Driver::playing(&scene(&[with(card("GPU-a"), "errors", denied)]));
     let reading = only(next_readings(&driver.watched()));
     assert!(reading.holders.unwrap_err().contains("denied"));
-    assert_eq!(
-        (reading.sample.sm, reading.sample.processes),
-        (Ratio::percent(0.0), None)
-    );
+    assert_eq!((reading.sample.sm, reading.sample.processes), (Ratio::percent(0.0), None));
 }
 
 #[test]
@@ -372,10 +300,7 @@ fn work_of_a_process_shows_where_all_other_signals_fail() {
     let blind = with(card("GPU-a"), "errors", errors);
     let driver = Driver::playing(&scene(&[with(blind, "processes", processes)]));
     let sample = only(next_readings(&driver.watched())).sample;
-    assert_eq!(
-        (sample.sm, sample.dram),
-        (Ratio::percent(60.0), Ratio::percent(20.0))
-    );
+    assert_eq!((sample.sm, sample.dram), (Ratio::percent(60.0), Ratio::percent(20.0)));
     assert_eq!(sample.covered, Duration::ZERO);
     assert!(sample.unreadable.is_some());
 }

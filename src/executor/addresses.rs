@@ -50,7 +50,9 @@ impl AddressBook {
 
     /// Whether some address has to be asked for user by user.
     pub fn needs_auth_state(&self) -> bool {
-        self.sources.iter().any(|source| matches!(source, AddressSource::Hub(f) if f.starts_with("auth_state.")))
+        self.sources
+            .iter()
+            .any(|source| matches!(source, AddressSource::Hub(f) if f.starts_with("auth_state.")))
     }
 
     /// The sources as the config spells them.

@@ -144,7 +144,13 @@ impl Post {
     }
 
     /// Tells an owner that a server was stopped. Nothing depends on it, so a failure is only reported.
-    pub async fn stopped(&self, server: &Server, notice: SessionNotice, warning: &Warning, at: Timestamp) -> Happening {
+    pub async fn stopped(
+        &self,
+        server: &Server,
+        notice: SessionNotice,
+        warning: &Warning,
+        at: Timestamp,
+    ) -> Happening {
         let id = notice.server.clone();
         let told = StoppedNotice {
             owner: id.user.clone(),
@@ -165,7 +171,9 @@ impl Post {
         let to = mask(&to);
         match sent {
             Ok(()) => Happening::to(&id, at, "note", format!("{to} was told of the stop")),
-            Err(error) => Happening::to(&id, at, "note", format!("{to} could not be told of the stop: {error}")),
+            Err(error) => {
+                Happening::to(&id, at, "note", format!("{to} could not be told of the stop: {error}"))
+            }
         }
     }
 
@@ -231,8 +239,12 @@ impl Post {
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
         let outcome = match &sent {
-            Ok(()) => "its owner has no known mail address; the admins were told, it is left alone".to_owned(),
-            Err(error) => format!("its owner has no known mail address, and the admins could not be told: {error}"),
+            Ok(()) => {
+                "its owner has no known mail address; the admins were told, it is left alone".to_owned()
+            }
+            Err(error) => {
+                format!("its owner has no known mail address, and the admins could not be told: {error}")
+            }
         };
         for id in letter.servers() {
             if sent.is_ok() {

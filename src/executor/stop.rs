@@ -82,19 +82,30 @@ impl Executor {
             let why = reasons::verdict(&decision.judgement.verdict);
             match ending {
                 Ending::CalledOff(change) => {
-                    happened.push(Happening::to(id, at, "held-back", format!("just before the stop: {change}")));
+                    happened.push(Happening::to(
+                        id,
+                        at,
+                        "held-back",
+                        format!("just before the stop: {change}"),
+                    ));
                 }
                 Ending::Failed(error) => {
                     happened.push(Happening::to(id, at, "held-back", format!("the stop failed: {error}")));
                 }
                 Ending::StillThere => {
-                    happened.push(Happening::to(id, at, "stopping", format!("the Hub is still stopping it: {why}")));
+                    happened.push(Happening::to(
+                        id,
+                        at,
+                        "stopping",
+                        format!("the Hub is still stopping it: {why}"),
+                    ));
                 }
                 Ending::Orphaned(orphan) => {
                     journal.stopped(id, at)?;
                     let pids: Vec<String> =
                         orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
-                    let left = format!("the Hub has forgotten it, but these processes live on: {}", pids.join(", "));
+                    let left =
+                        format!("the Hub has forgotten it, but these processes live on: {}", pids.join(", "));
                     happened.push(Happening::to(id, at, "orphaned", left));
                     orphans.push(orphan);
                 }

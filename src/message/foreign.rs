@@ -17,11 +17,8 @@ pub(super) fn subject_name(text: &str) -> String {
 
 /// One line of visible characters in the order in which they were written.
 fn clean(text: &str) -> String {
-    let visible: String = text
-        .chars()
-        .map(|c| if is_break(c) { ' ' } else { c })
-        .filter(|c| !is_invisible(*c))
-        .collect();
+    let visible: String =
+        text.chars().map(|c| if is_break(c) { ' ' } else { c }).filter(|c| !is_invisible(*c)).collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -56,10 +53,7 @@ mod tests {
     fn a_name_is_one_line_of_visible_characters() {
         for (foreign, shown) in [
             ("alice", "alice"),
-            (
-                "a\r\nBcc: everybody@example.org",
-                "a Bcc: everybody@example.org",
-            ),
+            ("a\r\nBcc: everybody@example.org", "a Bcc: everybody@example.org"),
             ("a\u{2028}b\u{85}c\td", "a b c d"),
             ("gpj\u{202E}exe.\u{202C}txt", "gpjexe.txt"),
             ("\u{2067}x\u{2069}\u{200F}\u{061C}y\u{200B}", "xy"),

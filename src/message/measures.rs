@@ -25,10 +25,7 @@ pub fn duration_in_words(duration: Duration) -> String {
 }
 
 /// A size in the unit that fits: `38.2 GiB`.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "one decimal is shown; a u64 loses nothing that could be seen"
-)]
+#[allow(clippy::cast_precision_loss, reason = "one decimal is shown; a u64 loses nothing that could be seen")]
 pub fn bytes_in_words(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -54,11 +51,7 @@ pub fn instant_in_words(instant: Timestamp, zone: &TimeZone) -> String {
 /// As [`instant_in_words`], with the zone's name: `… (UTC+01:00, Europe/Berlin)`.
 pub(super) fn deadline_in_words(instant: Timestamp, zone: &TimeZone) -> String {
     match zone.iana_name().filter(|name| *name != "UTC") {
-        Some(name) => format!(
-            "{} ({}, {name})",
-            date(instant, zone),
-            offset(instant, zone)
-        ),
+        Some(name) => format!("{} ({}, {name})", date(instant, zone), offset(instant, zone)),
         None => instant_in_words(instant, zone),
     }
 }
@@ -66,11 +59,7 @@ pub(super) fn deadline_in_words(instant: Timestamp, zone: &TimeZone) -> String {
 /// Short enough for a subject: `Tue 1 Dec 09:10 UTC+01:00`.
 pub(super) fn instant_in_subject(instant: Timestamp, zone: &TimeZone) -> String {
     let local = instant.to_zoned_datetime(zone.clone());
-    format!(
-        "{} {}",
-        local.strftime("%a %-d %b %H:%M"),
-        offset(instant, zone)
-    )
+    format!("{} {}", local.strftime("%a %-d %b %H:%M"), offset(instant, zone))
 }
 
 /// `1 hour 5 minutes ago, Tue 1 Dec 2026 09:10 (UTC+01:00)`.
@@ -96,11 +85,7 @@ fn date(instant: Timestamp, zone: &TimeZone) -> String {
 
 fn offset(instant: Timestamp, zone: &TimeZone) -> String {
     let local = instant.to_zoned_datetime(zone.clone());
-    if local.offset().is_zero() {
-        "UTC".to_owned()
-    } else {
-        format!("UTC{}", local.strftime("%:z"))
-    }
+    if local.offset().is_zero() { "UTC".to_owned() } else { format!("UTC{}", local.strftime("%:z")) }
 }
 
 #[cfg(test)]
@@ -148,42 +133,21 @@ mod tests {
     fn instants_carry_the_offset_that_holds_at_that_instant() {
         let berlin = TimeZone::get("Europe/Berlin").unwrap();
         for (zone, instant, words) in [
-            (
-                &TimeZone::UTC,
-                "2026-12-01T09:10:59Z",
-                "Tue 1 Dec 2026 09:10 (UTC)",
-            ),
-            (
-                &berlin,
-                "2026-12-01T09:10:00Z",
-                "Tue 1 Dec 2026 10:10 (UTC+01:00)",
-            ),
-            (
-                &berlin,
-                "2026-07-01T22:30:00Z",
-                "Thu 2 Jul 2026 00:30 (UTC+02:00)",
-            ),
+            (&TimeZone::UTC, "2026-12-01T09:10:59Z", "Tue 1 Dec 2026 09:10 (UTC)"),
+            (&berlin, "2026-12-01T09:10:00Z", "Tue 1 Dec 2026 10:10 (UTC+01:00)"),
+            (&berlin, "2026-07-01T22:30:00Z", "Thu 2 Jul 2026 00:30 (UTC+02:00)"),
         ] {
             assert_eq!(instant_in_words(instant.parse().unwrap(), zone), words);
         }
         let instant = "2026-12-01T09:10:00Z".parse().unwrap();
-        assert_eq!(
-            deadline_in_words(instant, &berlin),
-            "Tue 1 Dec 2026 10:10 (UTC+01:00, Europe/Berlin)"
-        );
-        assert_eq!(
-            deadline_in_words(instant, &TimeZone::UTC),
-            "Tue 1 Dec 2026 09:10 (UTC)"
-        );
+        assert_eq!(deadline_in_words(instant, &berlin), "Tue 1 Dec 2026 10:10 (UTC+01:00, Europe/Berlin)");
+        assert_eq!(deadline_in_words(instant, &TimeZone::UTC), "Tue 1 Dec 2026 09:10 (UTC)");
     }
 
     #[test]
     fn a_moment_ahead_of_our_clock_is_just_now() {
         let now = "2026-12-01T09:10:00Z".parse().unwrap();
         let ahead = "2026-12-01T09:10:40Z".parse().unwrap();
-        assert_eq!(
-            moment(ahead, now, &TimeZone::UTC),
-            "just now, Tue 1 Dec 2026 09:10 (UTC)"
-        );
+        assert_eq!(moment(ahead, now, &TimeZone::UTC), "just now, Tue 1 Dec 2026 09:10 (UTC)");
     }
 }

@@ -14,9 +14,7 @@ mod view;
 use serde::Serialize;
 
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
-pub use notice::{
-    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice,
-};
+pub use notice::{CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice};
 
 use view::{FrozenView, NoAddressView, OwnerView, StoppedView};
 

@@ -18,6 +18,8 @@ pub struct OwnerNotice {
     pub page: Option<String>,
     /// When the mail is written.
     pub now: Timestamp,
+    /// Whether the server will be stopped, or this is only a notice.
+    pub stops_follow: bool,
 }
 
 /// One idle session.

@@ -12,48 +12,21 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("rows.html", include_str!("templates/rows.html")),
     ("session.txt", include_str!("templates/session.txt")),
     ("session.html", include_str!("templates/session.html")),
-    (
-        "warning.subject.txt",
-        include_str!("templates/warning.subject.txt"),
-    ),
+    ("warning.subject.txt", include_str!("templates/warning.subject.txt")),
     ("warning.txt", include_str!("templates/warning.txt")),
     ("warning.html", include_str!("templates/warning.html")),
-    (
-        "reminder.subject.txt",
-        include_str!("templates/reminder.subject.txt"),
-    ),
+    ("reminder.subject.txt", include_str!("templates/reminder.subject.txt")),
     ("reminder.txt", include_str!("templates/reminder.txt")),
     ("reminder.html", include_str!("templates/reminder.html")),
-    (
-        "stopped.subject.txt",
-        include_str!("templates/stopped.subject.txt"),
-    ),
+    ("stopped.subject.txt", include_str!("templates/stopped.subject.txt")),
     ("stopped.txt", include_str!("templates/stopped.txt")),
     ("stopped.html", include_str!("templates/stopped.html")),
-    (
-        "admin_no_address.subject.txt",
-        include_str!("templates/admin_no_address.subject.txt"),
-    ),
-    (
-        "admin_no_address.txt",
-        include_str!("templates/admin_no_address.txt"),
-    ),
-    (
-        "admin_no_address.html",
-        include_str!("templates/admin_no_address.html"),
-    ),
-    (
-        "admin_frozen.subject.txt",
-        include_str!("templates/admin_frozen.subject.txt"),
-    ),
-    (
-        "admin_frozen.txt",
-        include_str!("templates/admin_frozen.txt"),
-    ),
-    (
-        "admin_frozen.html",
-        include_str!("templates/admin_frozen.html"),
-    ),
+    ("admin_no_address.subject.txt", include_str!("templates/admin_no_address.subject.txt")),
+    ("admin_no_address.txt", include_str!("templates/admin_no_address.txt")),
+    ("admin_no_address.html", include_str!("templates/admin_no_address.html")),
+    ("admin_frozen.subject.txt", include_str!("templates/admin_frozen.subject.txt")),
+    ("admin_frozen.txt", include_str!("templates/admin_frozen.txt")),
+    ("admin_frozen.html", include_str!("templates/admin_frozen.html")),
 ];
 
 /// Writes the mail called `name`.
@@ -63,29 +36,18 @@ pub(super) fn mail(name: &str, view: &impl Serialize) -> Result<Mail, minijinja:
         let template = templates.get_template(&format!("{name}.{suffix}"))?;
         template.render(Serde(view))
     };
-    Ok(Mail {
-        subject: part("subject.txt")?.trim().to_owned(),
-        text: part("txt")?,
-        html: part("html")?,
-    })
+    Ok(Mail { subject: part("subject.txt")?.trim().to_owned(), text: part("txt")?, html: part("html")? })
 }
 
 /// Built for each mail: a few mails an hour do not deserve a global.
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
-    let syntax = SyntaxConfig::builder()
-        .trim_blocks(true)
-        .lstrip_blocks(true)
-        .keep_trailing_newline(true)
-        .build()?;
+    let syntax =
+        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?;
     templates.set_syntax(syntax);
     templates.set_auto_escape_callback(|name| {
-        if name.ends_with(".html") {
-            AutoEscape::Html
-        } else {
-            AutoEscape::None
-        }
+        if name.ends_with(".html") { AutoEscape::Html } else { AutoEscape::None }
     });
     for (name, source) in TEMPLATES {
         templates.add_template(name, source)?;

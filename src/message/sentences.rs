@@ -1,6 +1,6 @@
 //! The sentences that depend on how a session is idle. They hold no foreign text.
 
-use super::{IdleKind, LimitKind};
+use crate::policy::{IdleKind, LimitKind};
 
 /// Why this session is meant. `cards` is how many it holds.
 pub(super) fn why(kind: IdleKind, limit: LimitKind, cards: usize) -> String {
@@ -37,9 +37,7 @@ fn card(kind: IdleKind, cards: usize) -> Option<String> {
         IdleKind::Reserved if cards == 1 => {
             "The GPU is reserved for this server, but no program uses it.".to_owned()
         }
-        IdleKind::Reserved => {
-            "The GPUs are reserved for this server, but no program uses them.".to_owned()
-        }
+        IdleKind::Reserved => "The GPUs are reserved for this server, but no program uses them.".to_owned(),
     })
 }
 

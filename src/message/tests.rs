@@ -4,6 +4,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::*;
 use crate::domain::{ServerId, UserName};
+use crate::policy::{IdleKind, LimitKind};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -36,6 +37,7 @@ fn notice(sessions: Vec<SessionNotice>) -> OwnerNotice {
         zone: TimeZone::UTC,
         page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
         now: at("10:10:00"),
+        stops_follow: true,
     }
 }
 
@@ -55,6 +57,16 @@ fn one_server() {
 }
 
 #[test]
+fn where_only_mail_is_sent_nothing_is_threatened() {
+    let mail = warning(&OwnerNotice { stops_follow: false, ..one() }).unwrap();
+    assert_eq!(mail.subject, "[gpu-culler] alice/training: idle GPU, please have a look");
+    for body in [&mail.text, &mail.html] {
+        assert!(body.contains("Nothing is stopped automatically"), "{body}");
+        assert!(!body.contains("going to be stopped") && !body.contains("Will be stopped"), "{body}");
+    }
+}
+
+#[test]
 fn several_servers_share_one_mail_and_the_first_deadline_leads() {
     let berlin = TimeZone::get("Europe/Berlin").unwrap();
     let connected = SessionNotice {
@@ -71,11 +83,7 @@ fn several_servers_share_one_mail_and_the_first_deadline_leads() {
     let unused = SessionNotice {
         limit: LimitKind::CardUnused,
         kind: IdleKind::Reserved,
-        cards: vec![
-            card("aaaaaaaa-1", Some(0)),
-            card("bbbbbbbb-2", Some(0)),
-            card("cccccccc-3", None),
-        ],
+        cards: vec![card("aaaaaaaa-1", Some(0)), card("bbbbbbbb-2", Some(0)), card("cccccccc-3", None)],
         notebooks: (1..=7).map(|n| format!("n{n}.ipynb")).collect(),
         idle_since: "2026-11-30T08:00:00Z".parse().unwrap(),
         card_active: Some("2026-11-30T08:00:00Z".parse().unwrap()),
@@ -83,11 +91,7 @@ fn several_servers_share_one_mail_and_the_first_deadline_leads() {
     };
     let several = OwnerNotice {
         zone: berlin,
-        ..notice(vec![
-            session(ServerId::new("alice", "training")),
-            connected,
-            unused,
-        ])
+        ..notice(vec![session(ServerId::new("alice", "training")), connected, unused])
     };
     insta::assert_snapshot!(shown(warning(&several)));
 }
@@ -116,10 +120,7 @@ fn a_card_that_was_never_used() {
 
 #[test]
 fn long_names_are_cut_in_the_subject() {
-    let long = notice(vec![session(ServerId::new(
-        "anna-maria-".repeat(8),
-        "x".repeat(300),
-    ))]);
+    let long = notice(vec![session(ServerId::new("anna-maria-".repeat(8), "x".repeat(300)))]);
     insta::assert_snapshot!(shown(warning(&long)));
 }
 
@@ -154,10 +155,7 @@ fn a_stop() {
 #[test]
 fn an_owner_without_address() {
     insta::assert_snapshot!(shown(no_address(&NoAddressNotice {
-        sessions: vec![
-            session(ServerId::new("alice", "training")),
-            session(ServerId::new("svc<b>", "")),
-        ],
+        sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", "")),],
         tried: vec!["user_info.email".to_owned(), "auth_state.email".to_owned()],
         zone: TimeZone::UTC,
         page: None,
@@ -181,18 +179,9 @@ fn a_freeze() {
 #[test]
 fn each_limit_has_its_own_remedy() {
     for (limit, remedy) in [
-        (
-            LimitKind::Nobody,
-            "run a cell, any cell. Nothing else is needed.",
-        ),
-        (
-            LimitKind::Connected,
-            "Having the notebook open in a browser tab is not enough.",
-        ),
-        (
-            LimitKind::CardUnused,
-            "run something on the GPU. Opening the notebook is not enough",
-        ),
+        (LimitKind::Nobody, "run a cell, any cell. Nothing else is needed."),
+        (LimitKind::Connected, "Having the notebook open in a browser tab is not enough."),
+        (LimitKind::CardUnused, "run something on the GPU. Opening the notebook is not enough"),
         (LimitKind::MaxAge, "Using it does not change the time."),
     ] {
         let mut notice = one();
@@ -208,14 +197,7 @@ fn an_old_server_is_not_called_idle() {
     let mut old = one();
     old.sessions[0].limit = LimitKind::MaxAge;
     let mail = warning(&old).unwrap();
-    assert_eq!(
-        mail.subject,
-        "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC"
-    );
+    assert_eq!(mail.subject, "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC");
     assert!(!mail.text.contains("Unused for"), "{}", mail.text);
-    assert!(
-        !mail.text.contains("nothing is being computed"),
-        "{}",
-        mail.text
-    );
+    assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
 }

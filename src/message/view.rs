@@ -4,10 +4,11 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    CardNotice, FrozenNotice, LimitKind, NoAddressNotice, OwnerNotice, SessionNotice,
-    StoppedNotice, foreign, measures, sentences,
+    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures,
+    sentences,
 };
 use crate::domain::ServerId;
+use crate::policy::LimitKind;
 
 /// How many notebooks or servers are named before the rest is counted.
 const NAMED: usize = 5;
@@ -19,6 +20,7 @@ pub(super) struct OwnerView {
     subject_name: String,
     brief: String,
     first_stop: String,
+    stops_follow: bool,
     sessions: Vec<SessionView>,
     page: Option<String>,
 }
@@ -94,10 +96,8 @@ impl OwnerView {
             subject_name: foreign::subject_name(&name),
             brief,
             first_stop: measures::instant_in_subject(first_stop, &notice.zone),
-            sessions: sessions
-                .iter()
-                .map(|s| SessionView::of(s, notice.now, &notice.zone))
-                .collect(),
+            stops_follow: notice.stops_follow,
+            sessions: sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
             page: page(notice.page.as_deref()),
         }
     }
@@ -126,11 +126,7 @@ impl NoAddressView {
         };
         Self {
             subject_name: foreign::subject_name(&name),
-            sessions: notice
-                .sessions
-                .iter()
-                .map(|s| SessionView::of(s, notice.now, &notice.zone))
-                .collect(),
+            sessions: notice.sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
             tried: notice.tried.join(", "),
             page: page(notice.page.as_deref()),
         }
@@ -157,7 +153,7 @@ impl SessionView {
         let since = measures::instant_in_words(session.idle_since, zone);
         let state = match session.limit {
             LimitKind::MaxAge => "Running",
-            LimitKind::CardUnused | LimitKind::BusyKernel => "GPU unused",
+            LimitKind::CardUnused => "GPU unused",
             LimitKind::Nobody | LimitKind::Connected => "Unused",
         };
         Self {
@@ -177,10 +173,9 @@ fn rows(session: &SessionNotice, now: Timestamp, zone: &TimeZone) -> Vec<Row> {
     let row = |label, value| Row { label, value };
     let clock = |clock: Option<Timestamp>| match (clock, session.started) {
         (Some(at), _) => measures::moment(at, now, zone),
-        (None, Some(started)) => format!(
-            "never since the server started, {}",
-            measures::instant_in_words(started, zone)
-        ),
+        (None, Some(started)) => {
+            format!("never since the server started, {}", measures::instant_in_words(started, zone))
+        }
         (None, None) => "never since the server started".to_owned(),
     };
     let mut rows = Vec::new();
@@ -209,12 +204,7 @@ fn cards(cards: &[CardNotice]) -> String {
             1 => String::new(),
             n => format!("{n} × "),
         };
-        format!(
-            "{count}{} ({}), {}",
-            foreign::name(model),
-            ids.join(", "),
-            memory(held)
-        )
+        format!("{count}{} ({}), {}", foreign::name(model), ids.join(", "), memory(held))
     });
     groups.collect::<Vec<_>>().join("; ")
 }
@@ -233,11 +223,7 @@ fn short_id(id: &str) -> String {
 }
 
 fn first_few(names: &[String]) -> String {
-    let shown: Vec<_> = names
-        .iter()
-        .take(NAMED)
-        .map(|name| foreign::name(name))
-        .collect();
+    let shown: Vec<_> = names.iter().take(NAMED).map(|name| foreign::name(name)).collect();
     match names.len().saturating_sub(NAMED) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -246,15 +232,10 @@ fn first_few(names: &[String]) -> String {
 
 /// `alice` for the default server, which has no name, and `alice/training` for a named one.
 fn server_id(server: &ServerId) -> String {
-    if server.name.0.is_empty() {
-        server.user.to_string()
-    } else {
-        server.to_string()
-    }
+    if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
 }
 
 /// Only an address that a browser opens may become a link.
 fn page(page: Option<&str>) -> Option<String> {
-    page.filter(|url| url.starts_with("https://") || url.starts_with("http://"))
-        .map(ToOwned::to_owned)
+    page.filter(|url| url.starts_with("https://") || url.starts_with("http://")).map(ToOwned::to_owned)
 }

@@ -37,14 +37,10 @@ pub(super) fn letter(from: &Mailbox, mail: &OutgoingMail) -> Result<Letter, Deli
         message = message.in_reply_to(earlier.clone()).references(earlier);
     }
     let both = MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone());
-    let message = message.multipart(both).map_err(|reason| {
-        DeliveryError::Permanent(format!("the mail could not be composed: {reason}"))
-    })?;
-    Ok(Letter {
-        from: from.email.clone(),
-        to,
-        content: message.formatted(),
-    })
+    let message = message
+        .multipart(both)
+        .map_err(|reason| DeliveryError::Permanent(format!("the mail could not be composed: {reason}")))?;
+    Ok(Letter { from: from.email.clone(), to, content: message.formatted() })
 }
 
 fn header(name: &'static str, value: &str) -> HeaderValue {
@@ -53,15 +49,9 @@ fn header(name: &'static str, value: &str) -> HeaderValue {
 
 /// A message id in its angle brackets. Only characters that are safe in a header pass.
 fn angled(id: &str) -> Result<String, DeliveryError> {
-    let bare = id
-        .strip_prefix('<')
-        .and_then(|id| id.strip_suffix('>'))
-        .unwrap_or(id);
+    let bare = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(id);
     let safe = |part: &str| {
-        !part.is_empty()
-            && part
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || ".-_+=$".contains(c))
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-_+=$".contains(c))
     };
     match bare.split_once('@') {
         Some((local, domain)) if safe(local) && safe(domain) => Ok(format!("<{bare}>")),
@@ -74,9 +64,7 @@ fn angled(id: &str) -> Result<String, DeliveryError> {
 
 /// A header is one line, whatever a caller forgot to clean.
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -104,11 +92,7 @@ mod tests {
     fn headers(mail: &OutgoingMail) -> Vec<String> {
         let all = composed(mail);
         let (headers, _) = all.split_once("\r\n\r\n").unwrap();
-        headers
-            .replace("\r\n ", " ")
-            .split("\r\n")
-            .map(ToOwned::to_owned)
-            .collect()
+        headers.replace("\r\n ", " ").split("\r\n").map(ToOwned::to_owned).collect()
     }
 
     fn refusal(mail: &OutgoingMail) -> DeliveryError {
@@ -118,10 +102,8 @@ mod tests {
 
     #[test]
     fn the_headers_name_the_machine_and_the_thread() {
-        let reminder = OutgoingMail {
-            in_reply_to: Some("<w0.alice@gpu-culler.example.org>".to_owned()),
-            ..mail()
-        };
+        let reminder =
+            OutgoingMail { in_reply_to: Some("<w0.alice@gpu-culler.example.org>".to_owned()), ..mail() };
         let headers = headers(&reminder);
         for expected in [
             "From: \"GPU culler\" <gpu-culler@example.org>",
@@ -134,30 +116,18 @@ mod tests {
             "List-Id: <gpu-culler.example.org>",
             "MIME-Version: 1.0",
         ] {
-            assert!(
-                headers.iter().any(|h| h == expected),
-                "{expected}: {headers:#?}"
-            );
+            assert!(headers.iter().any(|h| h == expected), "{expected}: {headers:#?}");
         }
         assert!(headers.iter().any(|h| h.starts_with("Date: ")));
-        assert!(
-            headers
-                .iter()
-                .any(|h| h.starts_with("Content-Type: multipart/alternative;"))
-        );
+        assert!(headers.iter().any(|h| h.starts_with("Content-Type: multipart/alternative;")));
     }
 
     #[test]
     fn foreign_text_adds_no_header() {
-        let hostile = OutgoingMail {
-            subject: "x\r\nBcc: everybody@example.org\r\n\r\nbody".to_owned(),
-            ..mail()
-        };
+        let hostile =
+            OutgoingMail { subject: "x\r\nBcc: everybody@example.org\r\n\r\nbody".to_owned(), ..mail() };
         let headers = headers(&hostile);
-        assert!(
-            !headers.iter().any(|h| h.starts_with("Bcc")),
-            "{headers:#?}"
-        );
+        assert!(!headers.iter().any(|h| h.starts_with("Bcc")), "{headers:#?}");
         assert!(headers.contains(&"Subject: x  Bcc: everybody@example.org    body".to_owned()));
     }
 
@@ -174,17 +144,8 @@ mod tests {
 
     #[test]
     fn a_wrong_address_is_permanent_and_masked() {
-        for address in [
-            "",
-            "alice",
-            "alice@",
-            "alice@example.org\r\nRCPT TO:<eve@example.org>",
-            "a b@c d",
-        ] {
-            let wrong = OutgoingMail {
-                to: address.to_owned(),
-                ..mail()
-            };
+        for address in ["", "alice", "alice@", "alice@example.org\r\nRCPT TO:<eve@example.org>", "a b@c d"] {
+            let wrong = OutgoingMail { to: address.to_owned(), ..mail() };
             let DeliveryError::Permanent(text) = refusal(&wrong) else {
                 panic!("{address:?} was not refused for good")
             };
@@ -194,23 +155,9 @@ mod tests {
 
     #[test]
     fn a_message_id_that_breaks_a_header_is_refused() {
-        for id in [
-            "",
-            "x",
-            "x@",
-            "a b@c",
-            "x@y\r\nBcc: z@y",
-            "x@y>",
-            "../x@y/z",
-        ] {
-            let wrong = OutgoingMail {
-                message_id: id.to_owned(),
-                ..mail()
-            };
-            assert!(
-                matches!(refusal(&wrong), DeliveryError::Permanent(_)),
-                "{id:?}"
-            );
+        for id in ["", "x", "x@", "a b@c", "x@y\r\nBcc: z@y", "x@y>", "../x@y/z"] {
+            let wrong = OutgoingMail { message_id: id.to_owned(), ..mail() };
+            assert!(matches!(refusal(&wrong), DeliveryError::Permanent(_)), "{id:?}");
         }
     }
 }

@@ -16,9 +16,7 @@ pub(super) async fn write(
     let place = directory.to_owned();
     let written = blocking(move || write_now(&place, &bare, &content)).await;
     written
-        .map(|file| Receipt {
-            answer: format!("written to {}", file.display()),
-        })
+        .map(|file| Receipt { answer: format!("written to {}", file.display()) })
         .map_err(|reason| trouble(directory, &reason))
 }
 
@@ -35,11 +33,7 @@ pub(super) async fn check(directory: &Path) -> Result<(), DeliveryError> {
 fn write_now(directory: &Path, name: &str, content: &[u8]) -> io::Result<PathBuf> {
     let unfinished = directory.join(format!(".{name}.tmp"));
     let finished = directory.join(format!("{name}.eml"));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&unfinished)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&unfinished)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&unfinished, &finished)?;
@@ -48,12 +42,8 @@ fn write_now(directory: &Path, name: &str, content: &[u8]) -> io::Result<PathBuf
     Ok(finished)
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
 }
 
 fn trouble(directory: &Path, reason: &io::Error) -> DeliveryError {

@@ -42,12 +42,7 @@ impl fmt::Display for Step {
 pub(super) fn judge(relay: &Relay, step: Step, error: &Error) -> DeliveryError {
     let code = error.status().map(u16::from);
     let about_us = matches!(code, Some(530 | 534 | 535 | 538));
-    let text = tell(
-        relay,
-        step,
-        &came_back(error),
-        remedy(step, error, about_us),
-    );
+    let text = tell(relay, step, &came_back(error), remedy(step, error, about_us));
     let final_step = matches!(step, Step::Recipient | Step::Content);
     if error.is_permanent() && final_step && !about_us {
         DeliveryError::Permanent(text)

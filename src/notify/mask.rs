@@ -54,14 +54,8 @@ mod tests {
     #[test]
     fn what_a_server_says_is_kept_but_for_addresses() {
         for (said, shown) in [
-            (
-                "5.1.1 <alice@bad.example>: no such user",
-                "5.1.1 <a…@bad.example>: no such user",
-            ),
-            (
-                "RCPT TO:<a.b+c@x.org> refused",
-                "RCPT TO:<a…@x.org> refused",
-            ),
+            ("5.1.1 <alice@bad.example>: no such user", "5.1.1 <a…@bad.example>: no such user"),
+            ("RCPT TO:<a.b+c@x.org> refused", "RCPT TO:<a…@x.org> refused"),
             ("two\r\nlines\u{1b}[31m", "two lines[31m"),
             ("a@x.org,b@y.org", "a…@x.org,b…@y.org"),
             ("no mail today", "no mail today"),

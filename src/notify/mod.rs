@@ -85,9 +85,7 @@ pub enum NotifyError {
         source: std::io::Error,
     },
     /// `ca_file` is not what it should be.
-    #[error(
-        "{path} ([mail] ca_file) holds no certificate: it must be PEM, with BEGIN CERTIFICATE lines"
-    )]
+    #[error("{path} ([mail] ca_file) holds no certificate: it must be PEM, with BEGIN CERTIFICATE lines")]
     NoCertificate {
         /// The file.
         path: PathBuf,
@@ -107,9 +105,7 @@ pub enum NotifyError {
         missing: &'static str,
     },
     /// A password would travel readable for everybody.
-    #[error(
-        "the password for {server} would be sent unencrypted: remove ?tls=none, or the username"
-    )]
+    #[error("the password for {server} would be sent unencrypted: remove ?tls=none, or the username")]
     PasswordInClear {
         /// The mail server.
         server: String,
@@ -136,10 +132,7 @@ impl Mailer {
             }
             MailServer::Directory(directory) => Route::Directory(directory.clone()),
         };
-        Ok(Self {
-            from: settings.from,
-            route,
-        })
+        Ok(Self { from: settings.from, route })
     }
 
     /// Delivers one mail. Tries once: when to try again is the caller's decision.

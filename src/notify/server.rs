@@ -37,8 +37,7 @@ pub enum Tls {
 impl MailServer {
     /// Whether what is sent stays on this machine.
     pub(super) fn is_loopback(host: &str) -> bool {
-        host.eq_ignore_ascii_case("localhost")
-            || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 }
 
@@ -91,9 +90,7 @@ impl FromStr for MailServer {
                 Ok(Self::Directory(path))
             }
             // A scheme is short and plain; anything else may be the beginning of a secret.
-            other if other.len() <= 10 && !rest.contains('@') => {
-                Err(ServerError::Scheme(other.to_owned()))
-            }
+            other if other.len() <= 10 && !rest.contains('@') => Err(ServerError::Scheme(other.to_owned())),
             _ => Err(ServerError::NoUrl),
         }
     }
@@ -119,11 +116,7 @@ fn smtp(url: &Url) -> Result<MailServer, ServerError> {
             return Err(ServerError::Trailing(found.to_owned()));
         }
     };
-    Ok(MailServer::Smtp {
-        host,
-        port: url.port().unwrap_or(usual_port),
-        tls,
-    })
+    Ok(MailServer::Smtp { host, port: url.port().unwrap_or(usual_port), tls })
 }
 
 impl fmt::Display for MailServer {
@@ -131,16 +124,8 @@ impl fmt::Display for MailServer {
         match self {
             Self::Directory(directory) => write!(f, "file://{}", directory.display()),
             Self::Smtp { host, port, tls } => {
-                let scheme = if *tls == Tls::Implicit {
-                    "smtps"
-                } else {
-                    "smtp"
-                };
-                let (open, close) = if host.contains(':') {
-                    ("[", "]")
-                } else {
-                    ("", "")
-                };
+                let scheme = if *tls == Tls::Implicit { "smtps" } else { "smtp" };
+                let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
                 let query = if *tls == Tls::None { "?tls=none" } else { "" };
                 write!(f, "{scheme}://{open}{host}{close}:{port}{query}")
             }
@@ -175,26 +160,10 @@ mod tests {
                 smtp("mail.example.org", 465, Tls::Implicit),
                 "smtps://mail.example.org:465",
             ),
-            (
-                "smtp://127.0.0.1?tls=none",
-                smtp("127.0.0.1", 25, Tls::None),
-                "smtp://127.0.0.1:25?tls=none",
-            ),
-            (
-                "smtp://relay:2525?tls=none",
-                smtp("relay", 2525, Tls::None),
-                "smtp://relay:2525?tls=none",
-            ),
-            (
-                "smtp://[::1]:25?tls=none",
-                smtp("::1", 25, Tls::None),
-                "smtp://[::1]:25?tls=none",
-            ),
-            (
-                "file:///var/spool/x",
-                MailServer::Directory("/var/spool/x".into()),
-                "file:///var/spool/x",
-            ),
+            ("smtp://127.0.0.1?tls=none", smtp("127.0.0.1", 25, Tls::None), "smtp://127.0.0.1:25?tls=none"),
+            ("smtp://relay:2525?tls=none", smtp("relay", 2525, Tls::None), "smtp://relay:2525?tls=none"),
+            ("smtp://[::1]:25?tls=none", smtp("::1", 25, Tls::None), "smtp://[::1]:25?tls=none"),
+            ("file:///var/spool/x", MailServer::Directory("/var/spool/x".into()), "file:///var/spool/x"),
         ] {
             assert_eq!(written.parse(), Ok(server.clone()), "{written}");
             assert_eq!(server.to_string(), canonical);
@@ -218,10 +187,7 @@ mod tests {
             ("file:spool", "three slashes"),
         ] {
             let refusal = written.parse::<MailServer>().map_err(|e| e.to_string());
-            assert!(
-                refusal.as_ref().is_err_and(|text| text.contains(part)),
-                "{written}: {refusal:?}"
-            );
+            assert!(refusal.as_ref().is_err_and(|text| text.contains(part)), "{written}: {refusal:?}");
         }
     }
 

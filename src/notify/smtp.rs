@@ -38,17 +38,10 @@ enum Security {
 }
 
 impl Relay {
-    pub(super) fn new(
-        host: &str,
-        port: u16,
-        tls: Tls,
-        settings: &MailSettings,
-    ) -> Result<Self, NotifyError> {
+    pub(super) fn new(host: &str, port: u16, tls: Tls, settings: &MailSettings) -> Result<Self, NotifyError> {
         let credentials = credentials(settings)?;
         if credentials.is_some() && tls == Tls::None && !MailServer::is_loopback(host) {
-            return Err(NotifyError::PasswordInClear {
-                server: settings.server.to_string(),
-            });
+            return Err(NotifyError::PasswordInClear { server: settings.server.to_string() });
         }
         let parameters = || tls_parameters(host, settings);
         Ok(Self {
@@ -90,8 +83,7 @@ impl Relay {
             _ => None,
         };
         let address = (self.host.as_str(), self.port);
-        let opened =
-            AsyncSmtpConnection::connect_tokio1(address, Some(self.timeout), &name, tls, None);
+        let opened = AsyncSmtpConnection::connect_tokio1(address, Some(self.timeout), &name, tls, None);
         let mut connection = self.step(Step::Connect, opened).await?;
         if let Security::StartTls(tls) = &self.security {
             if !connection.can_starttls() {
@@ -120,9 +112,7 @@ impl Relay {
         let answer = self.step(Step::Sender, connection.command(mail)).await?;
         self.expect(Step::Sender, 250, &answer)?;
         let recipient = Rcpt::new(letter.to.clone(), Vec::new());
-        let answer = self
-            .step(Step::Recipient, connection.command(recipient))
-            .await?;
+        let answer = self.step(Step::Recipient, connection.command(recipient)).await?;
         if !answer.has_code(251) {
             self.expect(Step::Recipient, 250, &answer)?;
         }
@@ -131,9 +121,7 @@ impl Relay {
         let sent = connection.message(&letter.content);
         let answer = self.step(Step::Content, sent).await?;
         self.expect(Step::Content, 250, &answer)?;
-        Ok(Receipt {
-            answer: failure::shown(&answer),
-        })
+        Ok(Receipt { answer: failure::shown(&answer) })
     }
 
     /// What has to be said for addresses outside ASCII, where the server takes them at all.
@@ -145,21 +133,12 @@ impl Relay {
         let ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
         if ascii(&letter.from) && ascii(&letter.to) {
             Ok(Vec::new())
-        } else if connection
-            .server_info()
-            .supports_feature(Extension::SmtpUtfEight)
-        {
+        } else if connection.server_info().supports_feature(Extension::SmtpUtfEight) {
             Ok(vec![MailParameter::SmtpUtfEight])
         } else if ascii(&letter.to) {
-            Err(odd(
-                self,
-                Step::Sender,
-                "it takes only plain ASCII addresses; check [mail] from",
-            ))
+            Err(odd(self, Step::Sender, "it takes only plain ASCII addresses; check [mail] from"))
         } else {
-            Err(DeliveryError::Permanent(format!(
-                "mail server {self} takes only plain ASCII addresses"
-            )))
+            Err(DeliveryError::Permanent(format!("mail server {self} takes only plain ASCII addresses")))
         }
     }
 
@@ -199,25 +178,18 @@ async fn goodbye(mut connection: AsyncSmtpConnection) {
 fn credentials(settings: &MailSettings) -> Result<Option<Credentials>, NotifyError> {
     match (&settings.username, &settings.password) {
         (None, None) => Ok(None),
-        (Some(name), Some(password)) => Ok(Some(Credentials::new(
-            name.clone(),
-            password.expose_secret().to_owned(),
-        ))),
-        (None, Some(_)) => Err(NotifyError::HalfCredentials {
-            missing: "username",
-        }),
-        (Some(_), None) => Err(NotifyError::HalfCredentials {
-            missing: "password_file",
-        }),
+        (Some(name), Some(password)) => {
+            Ok(Some(Credentials::new(name.clone(), password.expose_secret().to_owned())))
+        }
+        (None, Some(_)) => Err(NotifyError::HalfCredentials { missing: "username" }),
+        (Some(_), None) => Err(NotifyError::HalfCredentials { missing: "password_file" }),
     }
 }
 
 /// The system's certificates, and those of `ca_file` besides.
 fn tls_parameters(host: &str, settings: &MailSettings) -> Result<TlsParameters, NotifyError> {
     // Whoever installed one first has the same one: only ring is compiled in.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
+    rustls::crypto::ring::default_provider().install_default().ok();
     let trouble = |error: lettre::transport::smtp::Error| NotifyError::Tls {
         server: settings.server.to_string(),
         reason: error.to_string(),
@@ -231,16 +203,11 @@ fn tls_parameters(host: &str, settings: &MailSettings) -> Result<TlsParameters, 
 }
 
 fn pem(path: &Path) -> Result<Vec<u8>, NotifyError> {
-    let pem = fs::read(path).map_err(|source| NotifyError::CaFile {
-        path: path.to_owned(),
-        source,
-    })?;
+    let pem = fs::read(path).map_err(|source| NotifyError::CaFile { path: path.to_owned(), source })?;
     let marker = b"-----BEGIN CERTIFICATE-----";
     if pem.windows(marker.len()).any(|window| window == marker) {
         Ok(pem)
     } else {
-        Err(NotifyError::NoCertificate {
-            path: path.to_owned(),
-        })
+        Err(NotifyError::NoCertificate { path: path.to_owned() })
     }
 }

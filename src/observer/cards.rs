@@ -42,7 +42,8 @@ impl Cards {
     ) -> Self {
         if !is_host_pid_namespace() {
             return Self::unknown(
-                "this service does not see the machine's processes: run it in the host's pid namespace".to_owned(),
+                "this service does not see the machine's processes: run it in the host's pid namespace"
+                    .to_owned(),
             );
         }
         let unlisted = readings.iter().find_map(|reading| {
@@ -81,7 +82,9 @@ impl Cards {
         }
         let spawner = &server.spawner;
         if spawner.is_empty() {
-            return Err("the Hub does not say where it runs (scope admin:server_state, or its spawner)".to_owned());
+            return Err(
+                "the Hub does not say where it runs (scope admin:server_state, or its spawner)".to_owned()
+            );
         }
         if spawner.pod.is_some() || spawner.job.is_some() {
             return Err("it runs in a pod or batch job, which this source cannot see".to_owned());

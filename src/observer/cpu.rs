@@ -38,9 +38,8 @@ impl CpuMeter {
             let earlier = before.get(&(pid, process.start_ticks)).copied().unwrap_or(0.0);
             Some((process.cpu_seconds - earlier).max(0.0))
         };
-        let cores = |id: &ServerId| {
-            members(id, servers, table).into_iter().filter_map(used).sum::<f64>() / elapsed
-        };
+        let cores =
+            |id: &ServerId| members(id, servers, table).into_iter().filter_map(used).sum::<f64>() / elapsed;
         servers.iter().map(|(id, _)| (id.clone(), cores(id))).collect()
     }
 }

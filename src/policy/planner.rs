@@ -79,8 +79,8 @@ impl Step {
 fn needed(action: &Action) -> Mode {
     match action {
         Action::Unmark => Mode::Observe,
-        Action::Warn { .. } | Action::Remind { .. } => Mode::Warn,
-        Action::Stop => Mode::Enforce,
+        Action::Warn { .. } => Mode::Warn,
+        Action::Remind { .. } | Action::Stop => Mode::Enforce,
     }
 }
 

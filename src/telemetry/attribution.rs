@@ -80,11 +80,7 @@ pub fn attribute(
 
 /// The processes of one server: its control group and the tree below the process that the Hub names.
 /// Not those that only share its uid: after a stop these may belong to the user's other sessions.
-pub fn members(
-    server: &ServerId,
-    servers: &[(ServerId, SpawnerState)],
-    table: &ProcessTable,
-) -> Vec<u32> {
+pub fn members(server: &ServerId, servers: &[(ServerId, SpawnerState)], table: &ProcessTable) -> Vec<u32> {
     table
         .iter()
         .filter(|process| {
@@ -122,11 +118,7 @@ fn by_cgroup_or_tree<'a>(
         [] => by_tree(process, servers.iter(), table),
         [((id, _), basis)] => Ok(Some((id, basis))),
         // Named servers of one user may share a unit: the tree tells them apart.
-        _ => match by_tree(
-            process,
-            in_group.into_iter().map(|(server, _)| server),
-            table,
-        )? {
+        _ => match by_tree(process, in_group.into_iter().map(|(server, _)| server), table)? {
             None => Err(Ambiguous),
             found => Ok(found),
         },
@@ -138,10 +130,7 @@ fn group_of(process: &Process, spawner: &SpawnerState, own_uid: u32) -> Option<B
     let unit = spawner.unit.as_deref().filter(|unit| !unit.is_empty());
     let container = spawner.container.as_deref();
     let container = container.filter(|id| id.len() >= MIN_CONTAINER_ID);
-    let mut groups = process
-        .cgroups
-        .iter()
-        .flat_map(|p| kept_by_system(p, own_uid));
+    let mut groups = process.cgroups.iter().flat_map(|p| kept_by_system(p, own_uid));
     groups.find_map(|group| {
         if unit.is_some() && group.strip_suffix(".service") == unit {
             Some(Basis::Unit)
@@ -157,9 +146,7 @@ fn group_of(process: &Process, spawner: &SpawnerState, own_uid: u32) -> Option<B
 /// as he likes, after somebody else's server for instance. Our own account is trusted.
 fn kept_by_system(path: &str, own_uid: u32) -> impl Iterator<Item = &str> {
     path.split('/').take_while(move |group| {
-        let user = group
-            .strip_prefix("user@")
-            .and_then(|s| s.strip_suffix(".service"));
+        let user = group.strip_prefix("user@").and_then(|s| s.strip_suffix(".service"));
         user.is_none_or(|uid| uid.parse() == Ok(own_uid))
     })
 }
@@ -202,22 +189,14 @@ fn root(spawner: &SpawnerState) -> Option<u32> {
 
 /// The one server that runs as the process's uid. Root and our own uid stand for nobody; and a server
 /// of the same user whose uid is not known might as well be the one.
-fn by_uid<'a>(
-    process: &Process,
-    servers: &'a [Running],
-    table: &ProcessTable,
-) -> Option<Owner<'a>> {
+fn by_uid<'a>(process: &Process, servers: &'a [Running], table: &ProcessTable) -> Option<Owner<'a>> {
     if process.uid == 0 || process.uid == table.own_uid() {
         return None;
     }
     let uid = |server: &Running| Some(table.get(root(&server.1)?)?.uid);
-    let mut same = servers
-        .iter()
-        .filter(|server| uid(server) == Some(process.uid));
+    let mut same = servers.iter().filter(|server| uid(server) == Some(process.uid));
     let (id, _) = same.next()?;
-    let unsure = servers
-        .iter()
-        .any(|server| uid(server).is_none() && server.0.user == id.user);
+    let unsure = servers.iter().any(|server| uid(server).is_none() && server.0.user == id.user);
     (same.next().is_none() && !unsure).then_some((id, Basis::Uid))
 }
 

@@ -35,10 +35,7 @@ pub struct NvmlSettings {
 
 impl Default for NvmlSettings {
     fn default() -> Self {
-        Self {
-            library: None,
-            poll: Duration::from_secs(2),
-        }
+        Self { library: None, poll: Duration::from_secs(2) }
     }
 }
 
@@ -62,18 +59,13 @@ impl NvmlSampler {
         let watchdog = 6 * settings.poll.max(Duration::from_millis(500));
         let shared = Arc::new(Shared::new(Instant::now()));
         let theirs = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name("nvml".to_owned())
-            .spawn(move || worker::run(&theirs, &settings));
+        let thread =
+            thread::Builder::new().name("nvml".to_owned()).spawn(move || worker::run(&theirs, &settings));
         if let Err(error) = &thread {
             tracing::error!(%error, "the NVML thread could not be started");
             shared.update(|state| state.ended = true);
         }
-        Self {
-            shared,
-            thread: thread.ok(),
-            watchdog,
-        }
+        Self { shared, thread: thread.ok(), watchdog }
     }
 
     /// What each card did since the previous drain. An error forgets nothing: the next successful
@@ -95,17 +87,19 @@ impl NvmlSampler {
     /// Returns early with the reason where NVML cannot be used.
     pub fn wait_for_poll(&self, since: Instant, timeout: Duration) -> Result<(), TelemetryError> {
         self.shared.update(|state| state.want(since));
-        let state = self.shared.wait(timeout, |state| {
-            state.attempted_since(since) || state.is_down()
-        });
+        let state = self.shared.wait(timeout, |state| state.attempted_since(since) || state.is_down());
         state.health(Instant::now(), self.watchdog)?;
         if state.attempted_since(since) {
             Ok(())
         } else {
-            Err(TelemetryError::NotAnswering {
-                seconds: timeout.as_secs(),
-            })
+            Err(TelemetryError::NotAnswering { seconds: timeout.as_secs() })
         }
+    }
+}
+
+impl std::fmt::Debug for NvmlSampler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NvmlSampler").field("watchdog", &self.watchdog).finish_non_exhaustive()
     }
 }
 

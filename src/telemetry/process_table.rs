@@ -40,10 +40,7 @@ pub struct ProcessTable {
 impl ProcessTable {
     /// A table of these processes, read by somebody with this uid.
     pub fn new(processes: impl IntoIterator<Item = Process>, own_uid: u32) -> Self {
-        Self {
-            processes: processes.into_iter().map(|p| (p.pid, p)).collect(),
-            own_uid,
-        }
+        Self { processes: processes.into_iter().map(|p| (p.pid, p)).collect(), own_uid }
     }
 
     /// Reads `/proc`. A process that ends meanwhile is left out.
@@ -89,10 +86,7 @@ impl ProcessTable {
     pub fn subtree(&self, pid: u32) -> Vec<u32> {
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for process in self.iter() {
-            children
-                .entry(process.parent)
-                .or_default()
-                .push(process.pid);
+            children.entry(process.parent).or_default().push(process.pid);
         }
         let mut found = BTreeSet::new();
         let mut open: Vec<u32> = self.get(pid).map(|p| p.pid).into_iter().collect();
@@ -136,26 +130,19 @@ pub fn service_url(pid: u32) -> Option<String> {
 /// never a ground to act on.
 pub fn hint(pid: u32) -> Option<ServerId> {
     let mut found = variables(pid, ["JUPYTERHUB_USER", "JUPYTERHUB_SERVER_NAME"]);
-    let user = found
-        .remove("JUPYTERHUB_USER")
-        .filter(|user| !user.is_empty())?;
+    let user = found.remove("JUPYTERHUB_USER").filter(|user| !user.is_empty())?;
     let name = found.remove("JUPYTERHUB_SERVER_NAME").unwrap_or_default();
     Some(ServerId::new(user, name))
 }
 
 fn variables<const N: usize>(pid: u32, wanted: [&str; N]) -> BTreeMap<String, String> {
     let file = File::open(format!("/proc/{pid}/environ"));
-    let environ = file
-        .map(BufReader::new)
-        .into_iter()
-        .flat_map(|f| f.split(0));
+    let environ = file.map(BufReader::new).into_iter().flat_map(|f| f.split(0));
     environ
         .map_while(Result::ok)
         .filter_map(|entry| {
             let (name, value) = std::str::from_utf8(&entry).ok()?.split_once('=')?;
-            wanted
-                .contains(&name)
-                .then(|| (name.to_owned(), value.to_owned()))
+            wanted.contains(&name).then(|| (name.to_owned(), value.to_owned()))
         })
         .collect()
 }
@@ -174,10 +161,7 @@ mod tests {
     impl Waiting {
         fn with(environment: &[(&str, &str)]) -> Self {
             let mut command = Command::new("cat");
-            command
-                .env_clear()
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null());
+            command.env_clear().stdin(Stdio::piped()).stdout(Stdio::null());
             Self(command.envs(environment.iter().copied()).spawn().unwrap())
         }
     }
@@ -196,10 +180,7 @@ mod tests {
         assert_eq!(own.uid, table.own_uid());
         assert!(own.start_ticks > 0 && !own.cgroups.is_empty() && !own.name.is_empty());
         assert!(table.still_has(own.pid, own.start_ticks));
-        assert!(
-            !table.still_has(own.pid, own.start_ticks + 1),
-            "a later process with the same id"
-        );
+        assert!(!table.still_has(own.pid, own.start_ticks + 1), "a later process with the same id");
     }
 
     #[test]
@@ -208,19 +189,13 @@ mod tests {
         let table = ProcessTable::read().unwrap();
         assert!(table.subtree(std::process::id()).contains(&child.0.id()));
         assert_eq!(table.subtree(child.0.id()), [child.0.id()]);
-        assert_eq!(
-            table.ancestry(child.0.id())[..2],
-            [child.0.id(), std::process::id()]
-        );
+        assert_eq!(table.ancestry(child.0.id())[..2], [child.0.id(), std::process::id()]);
     }
 
     #[test]
     fn the_variables_asked_for_are_read_from_a_process() {
         let child = Waiting::with(&[
-            (
-                "JUPYTERHUB_SERVICE_URL",
-                "http://127.0.0.1:36963/user/alice/",
-            ),
+            ("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:36963/user/alice/"),
             ("JUPYTERHUB_USER", "alice"),
             ("JUPYTERHUB_SERVER_NAME", "training"),
         ]);
@@ -232,20 +207,13 @@ mod tests {
     #[test]
     fn a_process_that_says_nothing_claims_nothing() {
         let child = Waiting::with(&[("JUPYTERHUB_USER", "")]);
-        assert_eq!(
-            (service_url(child.0.id()), hint(child.0.id())),
-            (None, None)
-        );
+        assert_eq!((service_url(child.0.id()), hint(child.0.id())), (None, None));
         assert_eq!(hint(u32::MAX), None);
     }
 
     #[test]
     fn a_circle_of_parents_ends() {
-        let process = |pid, parent| Process {
-            pid,
-            parent,
-            ..Process::default()
-        };
+        let process = |pid, parent| Process { pid, parent, ..Process::default() };
         let table = ProcessTable::new([process(1, 2), process(2, 1)], 0);
         assert_eq!(table.ancestry(1), [1, 2]);
         assert_eq!(table.subtree(1), [1, 2]);

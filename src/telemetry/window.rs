@@ -23,10 +23,7 @@ pub struct Poll {
 impl Poll {
     /// A poll that learned nothing.
     pub fn unreadable(reason: impl Into<String>) -> Self {
-        Self {
-            unreadable: Some(reason.into()),
-            ..Self::default()
-        }
+        Self { unreadable: Some(reason.into()), ..Self::default() }
     }
 }
 
@@ -131,10 +128,7 @@ impl Window {
 
     /// Activity, once seen, stands; rest is proven only while the card can still be read.
     fn proven(&self, peak: Option<Ratio>, newest: fn(&Poll) -> Option<Ratio>) -> Option<Ratio> {
-        let readable = self
-            .last
-            .as_ref()
-            .is_some_and(|poll| newest(poll).is_some());
+        let readable = self.last.as_ref().is_some_and(|poll| newest(poll).is_some());
         peak.filter(|p| readable || p.get() > 0.0)
     }
 

@@ -27,9 +27,7 @@ impl Lab {
             .stdin(Stdio::piped()) // closed with this process, however it ends: then they end, too
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|e| {
-                panic!("cannot start {}: {e}; run make test-env", python.display())
-            });
+            .unwrap_or_else(|e| panic!("cannot start {}: {e}; run make test-env", python.display()));
         let mut line = String::new();
         let stdout = servers.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut line).unwrap();
@@ -39,11 +37,7 @@ impl Lab {
                 python.display()
             )
         });
-        Self {
-            servers,
-            ports,
-            room,
-        }
+        Self { servers, ports, room }
     }
 
     pub fn port(&self, behaviour: &str) -> u16 {
@@ -57,11 +51,7 @@ impl Lab {
     /// What a behaviour accepted: mails as they came (`eml`), or how they came and read (`json`).
     pub fn accepted(&self, behaviour: &str, extension: &str) -> Vec<String> {
         (1..)
-            .map(|n| {
-                self.room
-                    .path()
-                    .join(format!("mails/{behaviour}-{n}.{extension}"))
-            })
+            .map(|n| self.room.path().join(format!("mails/{behaviour}-{n}.{extension}")))
             .map_while(|file| std::fs::read_to_string(file).ok())
             .collect()
     }
@@ -83,25 +73,16 @@ fn certificates(room: &Path) {
             .current_dir(room)
             .output()
             .unwrap_or_else(|e| panic!("cannot run openssl: {e}"));
-        assert!(
-            run.status.success(),
-            "{}",
-            String::from_utf8_lossy(&run.stderr)
-        );
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     };
     const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     openssl(&format!(
         "req -x509 {KEY} -keyout ca.key -out ca.pem -days 2 -subj /CN=lab-ca \
          -addext keyUsage=critical,keyCertSign"
     ));
-    for (name, names) in [
-        ("good", "DNS:localhost,IP:127.0.0.1"),
-        ("other", "DNS:other.example"),
-    ] {
+    for (name, names) in [("good", "DNS:localhost,IP:127.0.0.1"), ("other", "DNS:other.example")] {
         std::fs::write(room.join("names"), format!("subjectAltName={names}\n")).unwrap();
-        openssl(&format!(
-            "req {KEY} -keyout {name}.key -out {name}.csr -subj /CN={name}"
-        ));
+        openssl(&format!("req {KEY} -keyout {name}.key -out {name}.csr -subj /CN={name}"));
         openssl(&format!(
             "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
              -extfile names -out {name}.pem"

@@ -19,26 +19,17 @@ fn table(processes: impl IntoIterator<Item = Process>) -> ProcessTable {
 }
 
 fn by_pid(id: &str, pid: u32) -> Running {
-    let spawner = SpawnerState {
-        pid: Some(pid),
-        ..SpawnerState::default()
-    };
+    let spawner = SpawnerState { pid: Some(pid), ..SpawnerState::default() };
     (server(id), spawner)
 }
 
 fn by_unit(id: &str, unit: &str) -> Running {
-    let spawner = SpawnerState {
-        unit: Some(unit.to_owned()),
-        ..SpawnerState::default()
-    };
+    let spawner = SpawnerState { unit: Some(unit.to_owned()), ..SpawnerState::default() };
     (server(id), spawner)
 }
 
 fn by_container(id: &str, container: &str) -> Running {
-    let spawner = SpawnerState {
-        container: Some(container.to_owned()),
-        ..SpawnerState::default()
-    };
+    let spawner = SpawnerState { container: Some(container.to_owned()), ..SpawnerState::default() };
     (server(id), spawner)
 }
 
@@ -51,44 +42,25 @@ fn server(id: &str) -> ServerId {
 fn whose(servers: &[Running], table: &ProcessTable) -> String {
     let found = attribute([20], servers, table);
     assert_eq!(found.owners.len() + found.unattributed.len(), 1);
-    found
-        .owners
-        .get(&20)
-        .map_or("nobody's".to_owned(), |(id, basis)| {
-            format!("{id} by {basis:?}")
-        })
+    found.owners.get(&20).map_or("nobody's".to_owned(), |(id, basis)| format!("{id} by {basis:?}"))
 }
 
 #[test]
 fn a_process_in_the_units_control_group_is_the_units_servers() {
-    let servers = [
-        by_unit("alice/", "jupyter-alice-singleuser"),
-        by_unit("al/", "jupyter-al-singleuser"),
-    ];
+    let servers = [by_unit("alice/", "jupyter-alice-singleuser"), by_unit("al/", "jupyter-al-singleuser")];
     for group in [
         "/system.slice/jupyter-alice-singleuser.service",
         "/system.slice/jupyter-alice-singleuser.service/kernel/inner",
     ] {
-        assert_eq!(
-            whose(&servers, &table([process(20, 1, 1000, group)])),
-            "alice/ by Unit"
-        );
+        assert_eq!(whose(&servers, &table([process(20, 1, 1000, group)])), "alice/ by Unit");
     }
-    let longer = table([process(
-        20,
-        1,
-        1000,
-        "/system.slice/x-jupyter-alice-singleuser.service",
-    )]);
+    let longer = table([process(20, 1, 1000, "/system.slice/x-jupyter-alice-singleuser.service")]);
     assert_eq!(whose(&servers, &longer), "nobody's");
 }
 
 #[test]
 fn a_process_in_the_container_is_the_containers_server() {
-    let servers = [
-        by_container("alice/", ID),
-        by_container("bob/", &ID.replace('4', "5")),
-    ];
+    let servers = [by_container("alice/", ID), by_container("bob/", &ID.replace('4', "5"))];
     for group in [
         format!("/docker/{ID}"),
         format!("/system.slice/docker-{ID}.scope"),
@@ -99,12 +71,7 @@ fn a_process_in_the_container_is_the_containers_server() {
         let table = table([process(20, 1, 0, &group)]);
         assert_eq!(whose(&servers, &table), "alice/ by Container", "{group}");
     }
-    let monitor = table([process(
-        20,
-        1,
-        0,
-        &format!("/machine.slice/libpod-conmon-{ID}.scope"),
-    )]);
+    let monitor = table([process(20, 1, 0, &format!("/machine.slice/libpod-conmon-{ID}.scope"))]);
     assert_eq!(whose(&servers, &monitor), "nobody's");
 }
 
@@ -112,27 +79,16 @@ fn a_process_in_the_container_is_the_containers_server() {
 fn an_empty_id_or_unit_matches_nothing() {
     let servers = [by_container("alice/", ""), by_unit("bob/", "")];
     for group in ["/", "/docker-.scope", "/.service", ""] {
-        assert_eq!(
-            whose(&servers, &table([process(20, 1, 1000, group)])),
-            "nobody's",
-            "{group}"
-        );
+        assert_eq!(whose(&servers, &table([process(20, 1, 1000, group)])), "nobody's", "{group}");
     }
 }
 
 #[test]
 fn a_group_that_a_user_named_himself_proves_nothing() {
     let servers = [by_unit("bob/", "jupyter-bob-singleuser")];
-    let group =
-        |uid| format!("/user.slice/user@{uid}.service/app.slice/jupyter-bob-singleuser.service");
-    assert_eq!(
-        whose(&servers, &table([process(20, 1, 1000, &group(1000))])),
-        "nobody's"
-    );
-    assert_eq!(
-        whose(&servers, &table([process(20, 1, 1000, &group(OWN_UID))])),
-        "bob/ by Unit"
-    );
+    let group = |uid| format!("/user.slice/user@{uid}.service/app.slice/jupyter-bob-singleuser.service");
+    assert_eq!(whose(&servers, &table([process(20, 1, 1000, &group(1000))])), "nobody's");
+    assert_eq!(whose(&servers, &table([process(20, 1, 1000, &group(OWN_UID))])), "bob/ by Unit");
 }
 
 #[test]
@@ -150,21 +106,14 @@ fn a_descendant_of_the_named_process_is_the_servers() {
 #[test]
 fn the_nearest_named_ancestor_wins() {
     let servers = [by_pid("outer/", 10), by_pid("inner/", 15)];
-    let table = table([
-        process(10, 1, 0, "/"),
-        process(15, 10, 0, "/"),
-        process(20, 15, 0, "/"),
-    ]);
+    let table = table([process(10, 1, 0, "/"), process(15, 10, 0, "/"), process(20, 15, 0, "/")]);
     assert_eq!(whose(&servers, &table), "inner/ by ProcessTree");
 }
 
 #[test]
 fn the_control_group_beats_the_process_tree() {
     let servers = [by_pid("alice/", 10), by_container("bob/", ID)];
-    let table = table([
-        process(10, 1, 0, "/"),
-        process(20, 10, 0, &format!("/docker/{ID}")),
-    ]);
+    let table = table([process(10, 1, 0, "/"), process(20, 10, 0, &format!("/docker/{ID}"))]);
     assert_eq!(whose(&servers, &table), "bob/ by Container");
 }
 
@@ -176,11 +125,7 @@ fn the_tree_tells_servers_in_one_unit_apart() {
         spawner.unit = Some(unit.to_owned());
         (id, spawner)
     };
-    let servers = [
-        in_unit("alice/", 10),
-        in_unit("alice/training", 15),
-        by_pid("bob/", 17),
-    ];
+    let servers = [in_unit("alice/", 10), in_unit("alice/training", 15), by_pid("bob/", 17)];
     let group = format!("/system.slice/{unit}.service");
     let below = |parent| {
         table([
@@ -191,16 +136,8 @@ fn the_tree_tells_servers_in_one_unit_apart() {
         ])
     };
     assert_eq!(whose(&servers, &below(15)), "alice/training by ProcessTree");
-    assert_eq!(
-        whose(&servers, &below(1)),
-        "nobody's",
-        "started by neither: could be either's"
-    );
-    assert_eq!(
-        whose(&servers, &below(17)),
-        "nobody's",
-        "bob is not in this unit"
-    );
+    assert_eq!(whose(&servers, &below(1)), "nobody's", "started by neither: could be either's");
+    assert_eq!(whose(&servers, &below(17)), "nobody's", "bob is not in this unit");
 }
 
 #[test]
@@ -219,54 +156,25 @@ fn process_one_is_nobodys_server() {
 #[test]
 fn a_process_that_left_the_tree_is_known_by_a_uid_that_one_server_has() {
     let servers = [by_pid("alice/", 10), by_pid("bob/", 11)];
-    let table = table([
-        process(10, 1, 1000, "/"),
-        process(11, 1, 1001, "/"),
-        process(20, 1, 1000, "/"),
-    ]);
+    let table = table([process(10, 1, 1000, "/"), process(11, 1, 1001, "/"), process(20, 1, 1000, "/")]);
     assert_eq!(whose(&servers, &table), "alice/ by Uid");
 }
 
 #[test]
 fn a_uid_that_says_too_little_says_nothing() {
-    let one_uid = |uid| {
-        table([
-            process(10, 1, uid, "/"),
-            process(11, 1, uid, "/"),
-            process(20, 1, uid, "/"),
-        ])
-    };
+    let one_uid = |uid| table([process(10, 1, uid, "/"), process(11, 1, uid, "/"), process(20, 1, uid, "/")]);
     let alone = [by_pid("alice/", 10)];
     assert_eq!(whose(&alone, &one_uid(0)), "nobody's", "root");
-    assert_eq!(
-        whose(&alone, &one_uid(OWN_UID)),
-        "nobody's",
-        "the Hub's own account"
-    );
-    assert_eq!(
-        whose(&[by_pid("alice/", 10), by_pid("bob/", 11)], &one_uid(1000)),
-        "nobody's"
-    );
-    let other_unknown = [
-        by_pid("alice/", 10),
-        (server("alice/training"), SpawnerState::default()),
-    ];
-    assert_eq!(
-        whose(&other_unknown, &one_uid(1000)),
-        "nobody's",
-        "could be the other server's"
-    );
+    assert_eq!(whose(&alone, &one_uid(OWN_UID)), "nobody's", "the Hub's own account");
+    assert_eq!(whose(&[by_pid("alice/", 10), by_pid("bob/", 11)], &one_uid(1000)), "nobody's");
+    let other_unknown = [by_pid("alice/", 10), (server("alice/training"), SpawnerState::default())];
+    assert_eq!(whose(&other_unknown, &one_uid(1000)), "nobody's", "could be the other server's");
 }
 
 #[test]
 fn a_process_that_is_not_there_is_nobodys() {
     let found = attribute([20], &[by_pid("alice/", 20)], &table([]));
-    let gone = Unattributed {
-        pid: 20,
-        name: String::new(),
-        uid: None,
-        claims: None,
-    };
+    let gone = Unattributed { pid: 20, name: String::new(), uid: None, claims: None };
     assert_eq!(found.unattributed, [gone]);
 }
 
@@ -277,13 +185,7 @@ fn what_a_process_claims_is_told_and_changes_nothing() {
     let found = found.with_claims(|pid| (pid == 20).then(|| server("alice/")));
     assert!(found.owners.is_empty());
     assert_eq!(found.unattributed[0].claims, Some(server("alice/")));
-    assert_eq!(
-        (
-            found.unattributed[0].name.as_str(),
-            found.unattributed[0].uid
-        ),
-        ("p20", Some(1000))
-    );
+    assert_eq!((found.unattributed[0].name.as_str(), found.unattributed[0].uid), ("p20", Some(1000)));
 }
 
 #[test]

@@ -80,10 +80,9 @@ fn card(nvml: &Nvml, index: u32, memory: &mut Memory) -> Result<Card, NvmlError>
     });
     let answers = match answers {
         Err(error) if loss(&error) == Loss::Session => return Err(error),
-        answers => answers.map_err(|error| Unread {
-            reason: words(&error),
-            lost: loss(&error) == Loss::Card,
-        }),
+        answers => {
+            answers.map_err(|error| Unread { reason: words(&error), lost: loss(&error) == Loss::Card })
+        }
     };
     let id = id.unwrap_or_else(|| GpuId(format!("{UNKNOWN}{index}")));
     Ok(Card { id, at, answers })
@@ -116,18 +115,12 @@ fn soft<T>(result: Result<T, NvmlError>) -> Result<Result<T, String>, NvmlError>
 }
 
 fn signals(device: &Device<'_>, cursors: &mut Cursors) -> Result<Signals, NvmlError> {
-    let rates = device
-        .utilization_rates()
-        .map(|rates| (rates.gpu, rates.memory));
+    let rates = device.utilization_rates().map(|rates| (rates.gpu, rates.memory));
     let mut engines = BTreeMap::new();
-    for (engine, read) in [
-        (Engine::Encode, device.encoder_utilization()),
-        (Engine::Decode, device.decoder_utilization()),
-    ] {
-        if matches!(
-            read,
-            Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_))
-        ) {
+    for (engine, read) in
+        [(Engine::Encode, device.encoder_utilization()), (Engine::Decode, device.decoder_utilization())]
+    {
+        if matches!(read, Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_))) {
             continue;
         }
         engines.insert(engine, soft(read)?.map(|info| info.utilization));
@@ -146,11 +139,7 @@ fn signals(device: &Device<'_>, cursors: &mut Cursors) -> Result<Signals, NvmlEr
     })
 }
 
-fn ring(
-    device: &Device<'_>,
-    kind: Sampling,
-    cursor: &mut RingCursor,
-) -> Result<RingRead, NvmlError> {
+fn ring(device: &Device<'_>, kind: Sampling, cursor: &mut RingCursor) -> Result<RingRead, NvmlError> {
     let read = fetch(device, kind, cursor.last())?;
     let (RingRead::Nothing, Some(last)) = (&read, cursor.last()) else {
         return Ok(read);
@@ -160,9 +149,7 @@ fn ring(
         && all.iter().all(|&(at, _)| at < last)
     {
         cursor.clock_went_back();
-        return Ok(RingRead::Failed(
-            "the driver's clock was set back".to_owned(),
-        ));
+        return Ok(RingRead::Failed("the driver's clock was set back".to_owned()));
     }
     Ok(read)
 }
@@ -175,10 +162,7 @@ fn fetch(device: &Device<'_>, kind: Sampling, last: Option<u64>) -> Result<RingR
     Ok(match samples {
         Ok(samples) if samples.is_empty() => RingRead::Nothing,
         Ok(samples) => RingRead::Samples(
-            samples
-                .into_iter()
-                .map(|sample| (sample.timestamp, percent(&sample.value)))
-                .collect(),
+            samples.into_iter().map(|sample| (sample.timestamp, percent(&sample.value))).collect(),
         ),
         Err(reason) => RingRead::Failed(reason),
     })
@@ -211,31 +195,18 @@ fn shares(
             Err(reason) => return Ok(Err(reason)),
         },
     };
-    let newer = records
-        .into_iter()
-        .filter(|r| r.pid != 0 && last.is_none_or(|t| r.timestamp > t));
+    let newer = records.into_iter().filter(|r| r.pid != 0 && last.is_none_or(|t| r.timestamp > t));
     let newer: Vec<_> = newer.collect();
     let parts = |r: &nvml_wrapper::struct_wrappers::device::ProcessUtilizationSample| {
         [r.sm_util, r.mem_util, r.enc_util, r.dec_util]
     };
-    if let Some(bad) = newer
-        .iter()
-        .find(|r| parts(r).iter().any(|&percent| percent > 100))
-    {
-        return Ok(Err(format!(
-            "impossible utilization of process {}",
-            bad.pid
-        )));
+    if let Some(bad) = newer.iter().find(|r| parts(r).iter().any(|&percent| percent > 100)) {
+        return Ok(Err(format!("impossible utilization of process {}", bad.pid)));
     }
     *last = newer.iter().map(|r| r.timestamp).max().or(*last);
     Ok(Ok(newer
         .iter()
-        .map(|r| ProcessShare {
-            sm: r.sm_util,
-            dram: r.mem_util,
-            encode: r.enc_util,
-            decode: r.dec_util,
-        })
+        .map(|r| ProcessShare { sm: r.sm_util, dram: r.mem_util, encode: r.enc_util, decode: r.dec_util })
         .collect()))
 }
 
@@ -248,18 +219,13 @@ fn holders(device: &Device<'_>) -> Result<Result<Vec<Holder>, String>, NvmlError
         (device.running_graphics_processes(), false),
         (device.mps_running_compute_processes(), false),
     ] {
-        let absent = matches!(
-            list,
-            Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_))
-        );
+        let absent = matches!(list, Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)));
         if absent && !required {
             continue;
         }
         match soft(list)? {
             Err(reason) => {
-                return Ok(Err(format!(
-                    "the card's processes could not be listed: {reason}"
-                )));
+                return Ok(Err(format!("the card's processes could not be listed: {reason}")));
             }
             Ok(list) => {
                 for process in list {
@@ -271,14 +237,9 @@ fn holders(device: &Device<'_>) -> Result<Result<Vec<Holder>, String>, NvmlError
     }
     // Drivers 535.43 to 535.86 write longer entries than they declare: pids then are bits of memory sizes.
     if all.keys().any(|&pid| pid == 0 || pid > PID_MAX) {
-        return Ok(Err(
-            "the driver lists processes that cannot exist".to_owned()
-        ));
+        return Ok(Err("the driver lists processes that cannot exist".to_owned()));
     }
-    Ok(Ok(all
-        .into_iter()
-        .map(|(pid, memory_used)| Holder { pid, memory_used })
-        .collect()))
+    Ok(Ok(all.into_iter().map(|(pid, memory_used)| Holder { pid, memory_used }).collect()))
 }
 
 fn memory(process: &ProcessInfo) -> Option<u64> {

@@ -64,32 +64,20 @@ impl RingCursor {
     /// Takes in what the driver answered for the `unwatched` time up to now. `at_rest` says that the
     /// utilization rates were read in the same poll and are zero.
     pub fn take(&mut self, read: RingRead, unwatched: Duration, at_rest: bool) -> RingView {
-        let none = RingView {
-            peak: None,
-            reach: Duration::ZERO,
-            problem: None,
-        };
+        let none = RingView { peak: None, reach: Duration::ZERO, problem: None };
         match read {
-            RingRead::Failed(reason) => RingView {
-                problem: Some(reason),
-                ..none
-            },
+            RingRead::Failed(reason) => RingView { problem: Some(reason), ..none },
             // A living ring took no sample because the card slept, and the rates agree.
-            RingRead::Nothing if self.alive && at_rest => RingView {
-                reach: unwatched.min(RING_SPAN),
-                ..none
-            },
+            RingRead::Nothing if self.alive && at_rest => {
+                RingView { reach: unwatched.min(RING_SPAN), ..none }
+            }
             RingRead::Nothing => none,
             RingRead::Samples(samples) => self.samples(&samples, unwatched),
         }
     }
 
     fn samples(&mut self, samples: &[(u64, f64)], unwatched: Duration) -> RingView {
-        let none = RingView {
-            peak: None,
-            reach: Duration::ZERO,
-            problem: None,
-        };
+        let none = RingView { peak: None, reach: Duration::ZERO, problem: None };
         let times = || samples.iter().map(|&(t, _)| t);
         let (Some(oldest), Some(newest)) = (times().min(), times().max()) else {
             return none;
@@ -108,16 +96,8 @@ impl RingCursor {
         // over, or the card slept: only the time between the oldest and the newest is spoken for.
         let apart = BREAK.max(2 * period(samples));
         let goes_on = before.is_some_and(|b| oldest > b && micros(b, oldest) <= apart);
-        let reach = if goes_on {
-            unwatched
-        } else {
-            micros(oldest, newest).min(unwatched)
-        };
-        RingView {
-            peak,
-            reach,
-            problem: None,
-        }
+        let reach = if goes_on { unwatched } else { micros(oldest, newest).min(unwatched) };
+        RingView { peak, reach, problem: None }
     }
 }
 
@@ -181,21 +161,12 @@ mod tests {
     #[test]
     fn a_dry_ring_counts_as_rest_only_when_it_has_lived_and_the_rates_agree() {
         let mut ring = RingCursor::default();
-        assert_eq!(
-            ring.take(RingRead::Nothing, TWO, true).reach,
-            Duration::ZERO
-        );
+        assert_eq!(ring.take(RingRead::Nothing, TWO, true).reach, Duration::ZERO);
         ring.take(run(0, 72, 0.0), TWO, true);
         assert_eq!(ring.take(RingRead::Nothing, TWO, true).reach, TWO);
-        assert_eq!(
-            ring.take(RingRead::Nothing, TWO, false).reach,
-            Duration::ZERO
-        );
+        assert_eq!(ring.take(RingRead::Nothing, TWO, false).reach, Duration::ZERO);
         ring.reopened();
-        assert_eq!(
-            ring.take(RingRead::Nothing, TWO, true).reach,
-            Duration::ZERO
-        );
+        assert_eq!(ring.take(RingRead::Nothing, TWO, true).reach, Duration::ZERO);
     }
 
     #[test]

@@ -72,17 +72,10 @@ impl Signals {
             let worked = shares.iter().map(part).filter(|&percent| percent > 0).max();
             worked.and_then(|percent| Ratio::percent(f64::from(percent)))
         };
-        let gpu_rate = self
-            .rates
-            .clone()
-            .and_then(|(gpu, _)| rate("utilization", gpu));
-        let dram_rate = self
-            .rates
-            .and_then(|(_, mem)| rate("memory utilization", mem));
+        let gpu_rate = self.rates.clone().and_then(|(gpu, _)| rate("utilization", gpu));
+        let dram_rate = self.rates.and_then(|(_, mem)| rate("memory utilization", mem));
         let sm_view = cursors.sm.take(self.sm_ring, unwatched, at_rest(&gpu_rate));
-        let dram_view = cursors
-            .dram
-            .take(self.dram_ring, unwatched, at_rest(&dram_rate));
+        let dram_view = cursors.dram.take(self.dram_ring, unwatched, at_rest(&dram_rate));
         let sm = verdict(gpu_rate, sm_view, share(|s| s.sm));
         let dram = verdict(dram_rate, dram_view, share(|s| s.dram));
         let mut engines: BTreeMap<_, _> = self
@@ -90,10 +83,7 @@ impl Signals {
             .into_iter()
             .map(|(engine, read)| (engine, read.and_then(|v| rate("", v)).ok()))
             .collect();
-        for (engine, seen) in [
-            (Engine::Encode, share(|s| s.encode)),
-            (Engine::Decode, share(|s| s.decode)),
-        ] {
+        for (engine, seen) in [(Engine::Encode, share(|s| s.encode)), (Engine::Decode, share(|s| s.decode))] {
             if seen.is_some() {
                 let known = engines.entry(engine).or_default();
                 *known = peak(*known, seen);
@@ -111,11 +101,7 @@ impl Signals {
 
 fn verdict(rate: Result<Ratio, String>, ring: RingView, share: Option<Ratio>) -> Verdict {
     let known = peak(rate.clone().ok(), ring.peak);
-    let by_rate = if rate.is_ok() {
-        RATES_SPAN
-    } else {
-        Duration::ZERO
-    };
+    let by_rate = if rate.is_ok() { RATES_SPAN } else { Duration::ZERO };
     let problem = match (&known, rate) {
         (None, Err(rate)) => Some(match ring.problem {
             Some(ring) if ring != rate => format!("{rate}; {ring}"),
@@ -123,11 +109,7 @@ fn verdict(rate: Result<Ratio, String>, ring: RingView, share: Option<Ratio>) ->
         }),
         _ => None,
     };
-    Verdict {
-        peak: peak(known, share),
-        reach: ring.reach.max(by_rate),
-        problem,
-    }
+    Verdict { peak: peak(known, share), reach: ring.reach.max(by_rate), problem }
 }
 
 fn rate(what: &str, percent: u32) -> Result<Ratio, String> {
@@ -176,41 +158,18 @@ mod tests {
 
     #[test]
     fn rings_speak_for_all_the_time_they_hold() {
-        let poll = judge(Signals {
-            sm_ring: ring(0.0),
-            dram_ring: ring(0.0),
-            ..quiet()
-        });
+        let poll = judge(Signals { sm_ring: ring(0.0), dram_ring: ring(0.0), ..quiet() });
         assert_eq!(poll.reach, TWO);
-        let poll = judge(Signals {
-            sm_ring: ring(0.0),
-            ..quiet()
-        });
-        assert_eq!(
-            poll.reach, RATES_SPAN,
-            "no longer than the weaker of the two figures"
-        );
+        let poll = judge(Signals { sm_ring: ring(0.0), ..quiet() });
+        assert_eq!(poll.reach, RATES_SPAN, "no longer than the weaker of the two figures");
     }
 
     #[test]
     fn each_signal_alone_proves_work() {
-        let by_rate = judge(Signals {
-            rates: Ok((30, 0)),
-            sm_ring: ring(0.0),
-            ..quiet()
-        });
-        let by_ring = judge(Signals {
-            sm_ring: ring(30.0),
-            ..quiet()
-        });
-        let share = ProcessShare {
-            sm: 30,
-            ..ProcessShare::default()
-        };
-        let by_share = judge(Signals {
-            shares: Ok(vec![share]),
-            ..quiet()
-        });
+        let by_rate = judge(Signals { rates: Ok((30, 0)), sm_ring: ring(0.0), ..quiet() });
+        let by_ring = judge(Signals { sm_ring: ring(30.0), ..quiet() });
+        let share = ProcessShare { sm: 30, ..ProcessShare::default() };
+        let by_share = judge(Signals { shares: Ok(vec![share]), ..quiet() });
         for poll in [by_rate, by_ring, by_share] {
             assert_eq!(poll.sm, Ratio::percent(30.0));
         }
@@ -224,62 +183,34 @@ mod tests {
             dram_ring: ring(0.0),
             ..quiet()
         });
-        assert_eq!(
-            (poll.sm.map(Ratio::get), poll.unreadable),
-            (Some(0.0), None)
-        );
+        assert_eq!((poll.sm.map(Ratio::get), poll.unreadable), (Some(0.0), None));
     }
 
     #[test]
     fn nothing_readable_is_unreadable_and_says_why() {
-        let poll = judge(Signals {
-            rates: Err("no rates".into()),
-            ..quiet()
-        });
-        assert_eq!(
-            (poll.sm, poll.dram, poll.reach),
-            (None, None, Duration::ZERO)
-        );
+        let poll = judge(Signals { rates: Err("no rates".into()), ..quiet() });
+        assert_eq!((poll.sm, poll.dram, poll.reach), (None, None, Duration::ZERO));
         assert_eq!(poll.unreadable.as_deref(), Some("no rates; no ring"));
     }
 
     #[test]
     fn an_empty_process_list_is_no_proof_of_rest() {
-        let poll = judge(Signals {
-            rates: Err("no rates".into()),
-            shares: Ok(vec![]),
-            ..quiet()
-        });
+        let poll = judge(Signals { rates: Err("no rates".into()), shares: Ok(vec![]), ..quiet() });
         assert_eq!(poll.sm, None);
     }
 
     #[test]
     fn blanks_of_the_driver_are_no_readings() {
-        let poll = judge(Signals {
-            rates: Ok((808_334_905, 0)),
-            ..quiet()
-        });
+        let poll = judge(Signals { rates: Ok((808_334_905, 0)), ..quiet() });
         assert_eq!((poll.sm, poll.dram.map(Ratio::get)), (None, Some(0.0)));
-        assert!(
-            poll.unreadable
-                .is_some_and(|why| why.contains("808334905 %"))
-        );
+        assert!(poll.unreadable.is_some_and(|why| why.contains("808334905 %")));
     }
 
     #[test]
     fn a_process_that_only_encodes_shows_as_the_encoder() {
-        let share = ProcessShare {
-            encode: 12,
-            ..ProcessShare::default()
-        };
-        let poll = judge(Signals {
-            shares: Ok(vec![share]),
-            ..quiet()
-        });
+        let share = ProcessShare { encode: 12, ..ProcessShare::default() };
+        let poll = judge(Signals { shares: Ok(vec![share]), ..quiet() });
         assert_eq!(poll.sm.map(Ratio::get), Some(0.0));
-        assert_eq!(
-            poll.engines,
-            BTreeMap::from([(Engine::Encode, Ratio::percent(12.0))])
-        );
+        assert_eq!(poll.engines, BTreeMap::from([(Engine::Encode, Ratio::percent(12.0))]));
     }
 }

@@ -68,14 +68,8 @@ impl Shared {
     }
 
     /// Waits until `done` or the time is up.
-    pub fn wait<'a>(
-        &'a self,
-        timeout: Duration,
-        done: impl Fn(&State) -> bool,
-    ) -> MutexGuard<'a, State> {
-        let waited = self
-            .changed
-            .wait_timeout_while(self.lock(), timeout, |state| !done(state));
+    pub fn wait<'a>(&'a self, timeout: Duration, done: impl Fn(&State) -> bool) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout_while(self.lock(), timeout, |state| !done(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
@@ -92,18 +86,14 @@ impl State {
         self.down = None;
         self.attempted(begun);
         // A stand-in disappears with the card's true name; a card does not just disappear.
-        self.cards
-            .retain(|id, _| !id.0.starts_with(UNKNOWN) || cards.iter().any(|c| c.id == *id));
+        self.cards.retain(|id, _| !id.0.starts_with(UNKNOWN) || cards.iter().any(|c| c.id == *id));
         for (id, watched) in &mut self.cards {
             if !cards.iter().any(|card| card.id == *id) {
                 watched.lost(begun, "NVML does not list this card any more");
             }
         }
         for card in cards {
-            let watched = self
-                .cards
-                .entry(card.id.clone())
-                .or_insert_with(|| Watched::new(card.at));
+            let watched = self.cards.entry(card.id.clone()).or_insert_with(|| Watched::new(card.at));
             match card.answers {
                 Err(unread) => watched.lost(card.at, &unread.reason),
                 Ok(answers) => watched.take(&card.id, card.at, answers, memory),
@@ -145,9 +135,7 @@ impl State {
         let silent = now.saturating_duration_since(self.answered);
         match &self.down {
             Some(error @ TelemetryError::Unavailable { .. }) => Err(error.clone()),
-            _ if silent > watchdog => Err(TelemetryError::NotAnswering {
-                seconds: silent.as_secs(),
-            }),
+            _ if silent > watchdog => Err(TelemetryError::NotAnswering { seconds: silent.as_secs() }),
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
@@ -156,9 +144,7 @@ impl State {
     /// The cards, each seen through `look` (which may or may not begin a new window).
     pub fn readings(&mut self, look: fn(&mut Window) -> Seen) -> Vec<DeviceReading> {
         let cards = self.cards.iter_mut();
-        cards
-            .map(|(id, watched)| watched.reading(id, look))
-            .collect()
+        cards.map(|(id, watched)| watched.reading(id, look)).collect()
     }
 }
 
@@ -187,9 +173,7 @@ impl Watched {
             }
         };
         self.window.add(at, poll);
-        self.model = answers
-            .model
-            .unwrap_or_else(|| std::mem::take(&mut self.model));
+        self.model = answers.model.unwrap_or_else(|| std::mem::take(&mut self.model));
         self.memory_used = answers.memory_used;
         self.holders = answers.holders;
     }

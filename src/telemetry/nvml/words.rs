@@ -23,9 +23,9 @@ pub fn loss(error: &NvmlError) -> Loss {
         | NvmlError::DriverNotLoaded
         | NvmlError::LibRmVersionMismatch
         | NvmlError::LibraryNotFound => Loss::Session,
-        NvmlError::GpuLost
-        | NvmlError::ResetRequired
-        | NvmlError::UnexpectedVariant(GPU_NOT_FOUND) => Loss::Card,
+        NvmlError::GpuLost | NvmlError::ResetRequired | NvmlError::UnexpectedVariant(GPU_NOT_FOUND) => {
+            Loss::Card
+        }
         _ => Loss::Answer,
     }
 }
@@ -44,7 +44,8 @@ pub fn words(error: &NvmlError) -> String {
             kernel module differ; reload the module or reboot"
             .to_owned(),
         NvmlError::NoPermission => {
-            "access to the card is denied; see the rights of /dev/nvidia* and this service's device cgroup".to_owned()
+            "access to the card is denied; see the rights of /dev/nvidia* and this service's device cgroup"
+                .to_owned()
         }
         NvmlError::GpuLost | NvmlError::UnexpectedVariant(GPU_NOT_FOUND) => {
             "the card fell off the bus; look for Xid lines in the kernel log".to_owned()

@@ -32,10 +32,7 @@ pub fn run(shared: &Arc<Shared>, settings: &NvmlSettings) {
         let begun = Instant::now();
         match open(settings) {
             Ok(nvml) => {
-                memory
-                    .cursors
-                    .values_mut()
-                    .for_each(super::signals::Cursors::reopened);
+                memory.cursors.values_mut().for_each(super::signals::Cursors::reopened);
                 if poll_until_lost(&nvml, shared, settings, &mut memory, &mut reopen) {
                     retry = settings.poll;
                 }
@@ -83,9 +80,7 @@ fn poll_until_lost(
             }
         };
         worked = true;
-        let any_lost = cards
-            .iter()
-            .any(|card| matches!(&card.answers, Err(unread) if unread.lost));
+        let any_lost = cards.iter().any(|card| matches!(&card.answers, Err(unread) if unread.lost));
         shared.update(|state| state.polled(begun, cards, memory));
         let stop = pause(shared, settings.poll, true);
         if stop || reopen.due(any_lost, Instant::now()) {
@@ -102,9 +97,7 @@ fn lost(shared: &Shared, begun: Instant, error: &NvmlError) {
 
 /// Waits; shorter where somebody waits for a poll and that is `hurried`. True if the thread shall end.
 fn pause(shared: &Shared, time: Duration, hurried: bool) -> bool {
-    shared
-        .wait(time, |state| state.stop || (hurried && state.hurried()))
-        .stop
+    shared.wait(time, |state| state.stop || (hurried && state.hurried())).stop
 }
 
 /// Says that the thread ended, for whatever reason.
@@ -124,10 +117,7 @@ struct Reopen {
 
 impl Default for Reopen {
     fn default() -> Self {
-        Self {
-            wait: REOPEN_FIRST,
-            at: None,
-        }
+        Self { wait: REOPEN_FIRST, at: None }
     }
 }
 
@@ -139,10 +129,7 @@ impl Reopen {
         }
         let due = now >= *self.at.get_or_insert(now + self.wait);
         if due {
-            *self = Self {
-                wait: (self.wait * 2).min(REOPEN_MAX),
-                at: None,
-            };
+            *self = Self { wait: (self.wait * 2).min(REOPEN_MAX), at: None };
         }
         due
     }
@@ -156,9 +143,8 @@ mod tests {
     fn nvml_is_opened_anew_ever_more_rarely_for_a_card_that_stays_lost() {
         let start = Instant::now();
         let mut reopen = Reopen::default();
-        let opened: Vec<u64> = (0..1000)
-            .filter(|&second| reopen.due(true, start + Duration::from_secs(second)))
-            .collect();
+        let opened: Vec<u64> =
+            (0..1000).filter(|&second| reopen.due(true, start + Duration::from_secs(second))).collect();
         assert_eq!(opened, [30, 91, 212, 453, 934]);
         assert!(!reopen.due(false, start));
         assert_eq!(reopen.wait, REOPEN_FIRST);

@@ -3,12 +3,7 @@ use super::*;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn read(percent: f64, reach: Duration) -> Poll {
-    Poll {
-        sm: Ratio::percent(percent),
-        dram: Ratio::percent(0.0),
-        reach,
-        ..Poll::default()
-    }
+    Poll { sm: Ratio::percent(percent), dram: Ratio::percent(0.0), reach, ..Poll::default() }
 }
 
 fn sm(seen: &Seen) -> Option<f64> {
@@ -23,10 +18,7 @@ fn polls_that_reach_back_to_each_other_leave_no_gap() {
         window.add(start + 2 * i * SECOND, read(0.0, 2 * SECOND));
     }
     let seen = window.drain();
-    assert_eq!(
-        (seen.covered, seen.largest_gap),
-        (60 * SECOND, Duration::ZERO)
-    );
+    assert_eq!((seen.covered, seen.largest_gap), (60 * SECOND, Duration::ZERO));
     assert_eq!((sm(&seen), seen.unreadable), (Some(0.0), None));
 }
 
@@ -87,10 +79,7 @@ fn an_outage_grows_over_the_windows_it_spans() {
     assert_eq!(window.drain().largest_gap, 50 * SECOND);
     window.add(start + 100 * SECOND, Poll::unreadable("lost"));
     let seen = window.drain();
-    assert_eq!(
-        (seen.covered, seen.largest_gap),
-        (Duration::ZERO, 100 * SECOND)
-    );
+    assert_eq!((seen.covered, seen.largest_gap), (Duration::ZERO, 100 * SECOND));
 }
 
 #[test]
@@ -100,10 +89,7 @@ fn a_ring_that_reaches_over_a_failed_poll_heals_it() {
     window.add(start + 2 * SECOND, Poll::unreadable("busy"));
     window.add(start + 4 * SECOND, read(0.0, 4 * SECOND));
     let seen = window.drain();
-    assert_eq!(
-        (seen.covered, seen.largest_gap),
-        (4 * SECOND, Duration::ZERO)
-    );
+    assert_eq!((seen.covered, seen.largest_gap), (4 * SECOND, Duration::ZERO));
     assert_eq!(seen.unreadable, None);
 }
 
@@ -136,14 +122,8 @@ fn an_engine_that_failed_once_keeps_what_it_showed() {
     let mut window = Window::new(start);
     for (i, value) in [Ratio::percent(9.0), None].into_iter().enumerate() {
         let engines = BTreeMap::from([(Engine::Encode, value)]);
-        let poll = Poll {
-            engines,
-            ..read(0.0, SECOND)
-        };
+        let poll = Poll { engines, ..read(0.0, SECOND) };
         window.add(start + (i as u32 + 1) * SECOND, poll);
     }
-    assert_eq!(
-        window.drain().engines,
-        BTreeMap::from([(Engine::Encode, Ratio::percent(9.0))])
-    );
+    assert_eq!(window.drain().engines, BTreeMap::from([(Engine::Encode, Ratio::percent(9.0))]));
 }

@@ -12,9 +12,7 @@ const PERIOD_US: u64 = 139_000;
 pub type Engine = fn(&Load) -> f64;
 
 pub fn now_us() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_micros() as u64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
 }
 
 /// Every load of a card: its own and those of the processes that still exist.
@@ -42,11 +40,7 @@ pub fn percent(loads: &[&Load], engine: Engine, from_us: u64, to_us: u64) -> u32
         .map(|edge| (edge[1] - edge[0]) * at(loads, engine, f64::midpoint(edge[0], edge[1])))
         .sum();
     // The small addition undoes the rounding of a share that is exactly a whole percent.
-    if to > from {
-        (work / (to - from) + 1e-6) as u32
-    } else {
-        0
-    }
+    if to > from { (work / (to - from) + 1e-6) as u32 } else { 0 }
 }
 
 fn at(loads: &[&Load], engine: Engine, instant: f64) -> f64 {
@@ -64,9 +58,7 @@ fn seconds(us: u64) -> f64 {
 /// The ring's instants newer than `last_seen`, oldest first.
 pub fn ring(now_us: u64, last_seen: u64) -> impl Iterator<Item = u64> {
     let newest = now_us / PERIOD_US;
-    (newest.saturating_sub(RING - 1)..=newest)
-        .map(|k| k * PERIOD_US)
-        .filter(move |&t| t > last_seen)
+    (newest.saturating_sub(RING - 1)..=newest).map(|k| k * PERIOD_US).filter(move |&t| t > last_seen)
 }
 
 /// The driver's sample taken at `t`.

@@ -59,13 +59,8 @@ fn code(name: &str) -> nvmlReturn_t {
         "INVALID_STATE",
         "RESET_TYPE_NOT_SUPPORTED",
     ];
-    let by_name = (1..)
-        .zip(NAMES)
-        .find(|(_, n)| *n == name)
-        .map(|(code, _)| code);
-    by_name
-        .or_else(|| name.parse().ok())
-        .unwrap_or(nvmlReturn_enum_NVML_ERROR_UNKNOWN)
+    let by_name = (1..).zip(NAMES).find(|(_, n)| *n == name).map(|(code, _)| code);
+    by_name.or_else(|| name.parse().ok()).unwrap_or(nvmlReturn_enum_NVML_ERROR_UNKNOWN)
 }
 
 /// # Safety
@@ -102,11 +97,7 @@ pub unsafe fn fill<T: Copy>(list: &[T], out: *mut T, count: *mut c_uint) -> Answ
     if count.is_null() {
         return Err(nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT);
     }
-    let room = if out.is_null() {
-        0
-    } else {
-        (unsafe { *count }) as usize
-    };
+    let room = if out.is_null() { 0 } else { (unsafe { *count }) as usize };
     unsafe { *count = list.len() as c_uint };
     if list.len() > room {
         return Err(INSUFFICIENT_SIZE);

@@ -23,9 +23,7 @@ static USERS: AtomicUsize = AtomicUsize::new(0);
 fn device(name: &str, handle: nvmlDevice_t, f: impl FnOnce(&Device) -> Answer) -> nvmlReturn_t {
     system(name, |scene| {
         // A handle is the card's place in the scene, from one on.
-        let device = (handle as usize)
-            .checked_sub(1)
-            .and_then(|i| scene.devices.get(i));
+        let device = (handle as usize).checked_sub(1).and_then(|i| scene.devices.get(i));
         let device = device.ok_or(nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST)?;
         answer::as_told(&device.errors, name)?;
         f(device)
@@ -66,23 +64,16 @@ extern "C" fn nvmlShutdown() -> nvmlReturn_t {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    system("nvmlSystemGetDriverVersion", |s| unsafe {
-        text(&s.driver, out, length)
-    })
+    system("nvmlSystemGetDriverVersion", |s| unsafe { text(&s.driver, out, length) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
-    system("nvmlDeviceGetCount_v2", |s| unsafe {
-        write(count, s.devices.len() as c_uint)
-    })
+    system("nvmlDeviceGetCount_v2", |s| unsafe { write(count, s.devices.len() as c_uint) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
-    index: c_uint,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     let name = "nvmlDeviceGetHandleByIndex_v2";
     system(name, |s| {
         let device = s.devices.get(index as usize);
@@ -93,10 +84,7 @@ unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
-    uuid: *const c_char,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     system("nvmlDeviceGetHandleByUUID", |s| {
         if uuid.is_null() {
             return Err(nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT);
@@ -114,9 +102,7 @@ unsafe extern "C" fn nvmlDeviceGetUUID(
     out: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetUUID", handle, |d| unsafe {
-        text(&d.uuid, out, length)
-    })
+    device("nvmlDeviceGetUUID", handle, |d| unsafe { text(&d.uuid, out, length) })
 }
 
 #[unsafe(no_mangle)]
@@ -125,28 +111,19 @@ unsafe extern "C" fn nvmlDeviceGetName(
     out: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetName", handle, |d| unsafe {
-        text(&d.name, out, length)
-    })
+    device("nvmlDeviceGetName", handle, |d| unsafe { text(&d.name, out, length) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetIndex(handle: nvmlDevice_t, out: *mut c_uint) -> nvmlReturn_t {
     let index = (handle as usize).saturating_sub(1) as c_uint;
-    device("nvmlDeviceGetIndex", handle, |_| unsafe {
-        write(out, index)
-    })
+    device("nvmlDeviceGetIndex", handle, |_| unsafe { write(out, index) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetMinorNumber(
-    handle: nvmlDevice_t,
-    out: *mut c_uint,
-) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetMinorNumber(handle: nvmlDevice_t, out: *mut c_uint) -> nvmlReturn_t {
     let minor = (handle as usize).saturating_sub(1) as c_uint;
-    device("nvmlDeviceGetMinorNumber", handle, |_| unsafe {
-        write(out, minor)
-    })
+    device("nvmlDeviceGetMinorNumber", handle, |_| unsafe { write(out, minor) })
 }
 
 #[unsafe(no_mangle)]
@@ -170,13 +147,7 @@ unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(
         let used: u64 = living(d).filter_map(|p| p.memory).sum();
         let free = d.memory_total.saturating_sub(used);
         let version = (size_of::<nvmlMemory_v2_t>() | 2 << 24) as c_uint;
-        let memory = nvmlMemory_v2_t {
-            version,
-            total: d.memory_total,
-            reserved: 0,
-            free,
-            used,
-        };
+        let memory = nvmlMemory_v2_t { version, total: d.memory_total, reserved: 0, free, used };
         unsafe { write(out, memory) }
     })
 }
@@ -248,9 +219,7 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
         let samples: Vec<_> = activity::ring(now_us(), last_seen)
             .map(|t| nvmlSample_t {
                 timeStamp: t,
-                sampleValue: nvmlValue_t {
-                    uiVal: activity::sample(&loads, engine, t),
-                },
+                sampleValue: nvmlValue_t { uiVal: activity::sample(&loads, engine, t) },
             })
             .collect();
         if samples.is_empty() {
@@ -351,11 +320,6 @@ unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
     handle: nvmlDevice_t,
     out: *mut nvmlGpmSupport_t,
 ) -> nvmlReturn_t {
-    let support = nvmlGpmSupport_t {
-        version: 1,
-        isSupportedDevice: 0,
-    };
-    device("nvmlGpmQueryDeviceSupport", handle, |_| unsafe {
-        write(out, support)
-    })
+    let support = nvmlGpmSupport_t { version: 1, isSupportedDevice: 0 };
+    device("nvmlGpmQueryDeviceSupport", handle, |_| unsafe { write(out, support) })
 }

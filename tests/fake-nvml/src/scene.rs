@@ -111,14 +111,9 @@ fn path() -> Option<&'static Path> {
         path.push(".scene.json");
         Some(PathBuf::from(path))
     });
-    of_library
-        .as_deref()
-        .filter(|path| path.exists())
-        .or_else(|| {
-            OF_ENVIRONMENT
-                .get_or_init(|| std::env::var_os("FAKE_NVML_SCENE").map(PathBuf::from))
-                .as_deref()
-        })
+    of_library.as_deref().filter(|path| path.exists()).or_else(|| {
+        OF_ENVIRONMENT.get_or_init(|| std::env::var_os("FAKE_NVML_SCENE").map(PathBuf::from)).as_deref()
+    })
 }
 
 /// `Dl_info` of `dladdr(3)`.
@@ -146,9 +141,5 @@ fn own_file() -> Option<PathBuf> {
     // SAFETY: `info` is writable and has the layout that dladdr fills; any address may be asked for.
     let found = unsafe { dladdr(here, &mut info) } != 0 && !info.file.is_null();
     // SAFETY: dladdr answered with a C string that lives as long as this library.
-    found.then(|| {
-        PathBuf::from(OsStr::from_bytes(
-            unsafe { CStr::from_ptr(info.file) }.to_bytes(),
-        ))
-    })
+    found.then(|| PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(info.file) }.to_bytes())))
 }
