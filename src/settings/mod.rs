@@ -1,30 +1,192 @@
 //! File, environment and flags → validated settings.
+//!
+//! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
+mod environment;
 mod error;
+mod mail;
 mod policy;
 mod raw;
 mod values;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use jiff::SignedDuration;
+use secrecy::SecretString;
+use url::Url;
+
+pub use environment::{Environment, Service};
 pub use error::SettingsError;
+pub use mail::PostSettings;
 pub use values::length;
 use values::{Limit, Pattern, Share};
 
-use crate::policy::Policy;
+use crate::hub::HubSettings;
+use crate::policy::{Mode, Policy};
+use crate::telemetry::NvmlSettings;
+
+/// Everything the service needs to know.
+#[derive(Debug)]
+pub struct Settings {
+    /// Time between two cycles.
+    pub cycle: Duration,
+    /// The Hub.
+    pub hub: HubSettings,
+    /// Whether kernels may be asked.
+    pub probe_kernels: bool,
+    /// The address people use, where it is set.
+    pub public_url: Option<Url>,
+    /// The cards.
+    pub nvml: NvmlSettings,
+    /// What is decided by.
+    pub policy: Policy,
+    /// Mail; always there in the modes `warn` and `enforce`.
+    pub post: Option<PostSettings>,
+    /// Where the ledger is.
+    pub store: PathBuf,
+}
+
+/// Where settings come from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The config file; the defaults where there is none.
+    pub file: Option<PathBuf>,
+    /// The environment.
+    pub environment: Environment,
+    /// `--mode`, which wins over the file.
+    pub mode: Option<Mode>,
+}
+
+impl Sources {
+    /// Reads and checks everything.
+    pub fn load(&self) -> Result<Settings, SettingsError> {
+        let (file, text) = read(self.file.as_deref())?;
+        self.settings(&file).map_err(|error| match &self.file {
+            Some(path) if error.file.is_none() => error.locate(&text).in_file(path),
+            _ => error,
+        })
+    }
+
+    fn settings(&self, file: &raw::File) -> Result<Settings, SettingsError> {
+        let mut policy = policy::policy(file)?;
+        policy.mode = self.mode.unwrap_or(policy.mode);
+        supported(file)?;
+        let post =
+            file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
+        if policy.mode > Mode::Observe && post.is_none() {
+            let what = format!(
+                "mode \"{}\" warns people by mail: add a [mail] section, or use \"observe\"",
+                policy.mode
+            );
+            return Err(SettingsError::key("mode", what));
+        }
+        Ok(Settings {
+            cycle: cycle(file, &policy)?,
+            hub: self.hub(&file.hub)?,
+            probe_kernels: file.hub.probe_kernels.unwrap_or(true),
+            public_url: file.hub.public_url.clone(),
+            nvml: NvmlSettings {
+                library: file.telemetry.nvml.library.clone(),
+                poll: file.telemetry.nvml.poll.map_or(NvmlSettings::default().poll, |poll| std(poll.0)),
+            },
+            policy,
+            post,
+            store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
+        })
+    }
+
+    fn hub(&self, raw: &raw::Hub) -> Result<HubSettings, SettingsError> {
+        let missing = |key, variable| {
+            SettingsError::key(
+                key,
+                format!(
+                    "not known: JupyterHub passes it to a managed service as ${variable}; elsewhere set it here"
+                ),
+            )
+        };
+        let api_url = match (&raw.api_url, self.environment.get("JUPYTERHUB_API_URL")) {
+            (Some(url), _) => url.clone(),
+            (None, Some(url)) => Url::parse(url)
+                .map_err(|e| SettingsError::new(format!("$JUPYTERHUB_API_URL is no address: {e}")))?,
+            (None, None) => return Err(missing("hub.api_url", "JUPYTERHUB_API_URL")),
+        };
+        let token = match (&raw.api_token_file, self.environment.secret("JUPYTERHUB_API_TOKEN")) {
+            (Some(path), _) => secret_file("hub.api_token_file", path)?,
+            (None, Some(token)) => token,
+            (None, None) => return Err(missing("hub.api_token_file", "JUPYTERHUB_API_TOKEN")),
+        };
+        Ok(HubSettings {
+            api_url,
+            token,
+            page_size: raw.page_size,
+            concurrency: raw.concurrency.unwrap_or(10).clamp(1, 100),
+            request_timeout: raw.request_timeout.map_or(Duration::from_secs(30), |time| std(time.0)),
+            tls: self.environment.tls(),
+        })
+    }
+}
 
 /// The policy of a config file, or the defaults where there is none.
 pub fn policy_of(file: Option<&Path>) -> Result<Policy, SettingsError> {
-    read(file).and_then(|raw| policy::policy(&raw))
+    let (raw, text) = read(file)?;
+    policy::policy(&raw).map_err(|error| match file {
+        Some(path) => error.locate(&text).in_file(path),
+        None => error,
+    })
 }
 
-fn read(file: Option<&Path>) -> Result<raw::File, SettingsError> {
+fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
     let Some(path) = file else {
-        return Ok(raw::File::default());
+        return Ok((raw::File::default(), String::new()));
     };
     let text = std::fs::read_to_string(path).map_err(|e| {
         SettingsError::new(format!("the config file cannot be read ({e}); check the path and its rights"))
             .in_file(path)
     })?;
-    toml::from_str(&text).map_err(|e| SettingsError::from_toml(&e, &text).in_file(path))
+    let raw = toml::from_str(&text).map_err(|e| SettingsError::from_toml(&e, &text).in_file(path))?;
+    Ok((raw, text))
 }
+
+fn supported(file: &raw::File) -> Result<(), SettingsError> {
+    match file.telemetry.source {
+        None | Some(raw::Source::Nvml) => Ok(()),
+        Some(raw::Source::Agents | raw::Source::Prometheus) => {
+            Err(SettingsError::key("telemetry.source", "this version reads cards with \"nvml\" only"))
+        }
+    }
+}
+
+/// A cycle longer than `max_gap` would look like a gap each time.
+fn cycle(file: &raw::File, policy: &Policy) -> Result<Duration, SettingsError> {
+    let cycle = file.cycle.map_or(SignedDuration::from_secs(60), |time| time.0);
+    if cycle > policy.max_gap {
+        let gap = values::in_words(policy.max_gap);
+        return Err(SettingsError::key(
+            "cycle",
+            format!("must not be longer than telemetry.max_gap ({gap}): every pause would count as a gap"),
+        ));
+    }
+    Ok(std(cycle))
+}
+
+/// A secret, from a file of its own so that it stands in no config and no process list.
+fn secret_file(key: &str, path: &Path) -> Result<SecretString, SettingsError> {
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        SettingsError::key(
+            key,
+            format!("{} cannot be read ({e}); check the path and its rights", path.display()),
+        )
+    })?;
+    match text.trim() {
+        "" => Err(SettingsError::key(key, format!("{} is empty", path.display()))),
+        secret => Ok(SecretString::from(secret.to_owned())),
+    }
+}
+
+fn std(duration: SignedDuration) -> Duration {
+    duration.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests;

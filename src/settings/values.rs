@@ -55,6 +55,11 @@ pub fn length(text: &str) -> Result<SignedDuration, String> {
     Ok(length)
 }
 
+/// A length of time as it would stand in the file.
+pub fn in_words(length: SignedDuration) -> String {
+    humantime::format_duration(length.unsigned_abs()).to_string()
+}
+
 fn needs_unit(text: &str) -> String {
     format!("{text} has no unit: write \"{0}s\", \"{0}m\" or \"{0}h\"", text.trim())
 }

@@ -1,0 +1,88 @@
+//! What JupyterHub passes to a managed service in its environment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use secrecy::SecretString;
+use url::{Host, Url};
+
+use crate::hub::{IdentityFiles, TlsFiles};
+
+/// The variables of a process, as a value.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, String>);
+
+/// Names only: some of the values are secrets.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl FromIterator<(String, String)> for Environment {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(variables: T) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+/// Where and under which path a managed service answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The path before everything, with a slash at both ends.
+    pub prefix: String,
+}
+
+impl Environment {
+    /// A variable; an empty one counts as absent.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A secret variable.
+    pub fn secret(&self, name: &str) -> Option<SecretString> {
+        self.get(name).map(|value| SecretString::from(value.to_owned()))
+    }
+
+    /// The certificates of `internal_ssl`.
+    pub fn tls(&self) -> TlsFiles {
+        let path = |name| self.get(name).map(PathBuf::from);
+        let identity = path("JUPYTERHUB_SSL_KEYFILE").zip(path("JUPYTERHUB_SSL_CERTFILE"));
+        TlsFiles {
+            ca_file: path("JUPYTERHUB_SSL_CLIENT_CA"),
+            identity: identity.map(|(key_file, cert_file)| IdentityFiles { key_file, cert_file }),
+        }
+    }
+
+    /// Whether JupyterHub started this process.
+    pub fn is_managed(&self) -> bool {
+        self.get("JUPYTERHUB_SERVICE_NAME").is_some()
+    }
+
+    /// Where to answer. Without a prefix there is no page: a service without `url` is given a
+    /// `JUPYTERHUB_SERVICE_URL` all the same, and a bogus one.
+    pub fn service(&self) -> Option<Result<Service, String>> {
+        let prefix = self.get("JUPYTERHUB_SERVICE_PREFIX")?;
+        Some(self.listen().map(|listen| Service { listen, prefix: prefix.to_owned() }))
+    }
+
+    fn listen(&self) -> Result<SocketAddr, String> {
+        let text = self.get("JUPYTERHUB_SERVICE_URL").unwrap_or_default();
+        let bad =
+            |why: &str| format!("the service's `url` ({text}) {why}: write it like http://127.0.0.1:10182");
+        let url = Url::parse(text).map_err(|_| bad("is no address"))?;
+        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or_else(|| bad("has no port"))?;
+        let ip = match url.host() {
+            Some(Host::Ipv4(ip)) => ip.into(),
+            Some(Host::Ipv6(ip)) => ip.into(),
+            Some(Host::Domain("localhost")) => std::net::Ipv4Addr::LOCALHOST.into(),
+            // A name in the cluster's DNS is ours to answer for, on whatever address it has.
+            Some(Host::Domain(_)) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            None => return Err(bad("has no host")),
+        };
+        Ok(SocketAddr::new(ip, port))
+    }
+}

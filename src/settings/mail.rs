@@ -1,0 +1,75 @@
+//! The `[mail]` section.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use super::{Environment, SettingsError, raw, secret_file, std};
+use crate::executor::{AddressBook, AddressSource};
+use crate::notify::{MailServer, MailSettings, Mailbox};
+use crate::policy::Mode;
+
+/// Who writes, to whom and how.
+#[derive(Clone, Debug)]
+pub struct PostSettings {
+    /// How mail leaves.
+    pub mail: MailSettings,
+    /// Where owners' addresses come from.
+    pub addresses: AddressBook,
+    /// The admins' addresses.
+    pub admins: Vec<String>,
+    /// The zone in which instants are written.
+    pub zone: TimeZone,
+}
+
+/// Reads the section; in the mode `observe`, too, so that a mistake shows before it matters.
+pub fn post(raw: &raw::Mail, mode: Mode, environment: &Environment) -> Result<PostSettings, SettingsError> {
+    let needed = |value: &Option<String>, key: &str, example: &str| {
+        value
+            .clone()
+            .ok_or_else(|| SettingsError::key(key, format!("is missing: write it like \"{example}\"")))
+    };
+    let from = needed(&raw.from, "mail.from", "GPU culler <gpu-culler@example.org>")?;
+    let server = needed(&raw.server, "mail.server", "smtp://mail.example.org:587")?;
+    let sources = raw.address.iter().map(|text| text.parse::<AddressSource>());
+    let sources =
+        sources.collect::<Result<Vec<_>, _>>().map_err(|e| SettingsError::key("mail.address", e))?;
+    if sources.is_empty() && mode > Mode::Observe {
+        let what = "is missing: where do owners' addresses come from? For example [\"user_info.email\"]";
+        return Err(SettingsError::key("mail.address", what));
+    }
+    let password = match &raw.password_file {
+        Some(path) => Some(secret_file("mail.password_file", path)?),
+        None => environment.secret("GPU_CULLER_MAIL_PASSWORD"),
+    };
+    Ok(PostSettings {
+        mail: MailSettings {
+            from: from.parse::<Mailbox>().map_err(|_| {
+                SettingsError::key("mail.from", "is no sender like \"GPU culler <gpu-culler@example.org>\"")
+            })?,
+            server: server.parse::<MailServer>().map_err(|e| SettingsError::key("mail.server", e))?,
+            username: raw.username.clone(),
+            password: raw.username.as_ref().and(password),
+            ca_file: raw.ca_file.clone(),
+            timeout: raw.timeout.map_or(Duration::from_secs(20), |time| std(time.0)),
+        },
+        addresses: AddressBook::new(sources),
+        admins: admins(&raw.admins)?,
+        zone: zone(raw.time_zone.as_deref().unwrap_or("UTC"))?,
+    })
+}
+
+fn admins(raw: &[String]) -> Result<Vec<String>, SettingsError> {
+    match raw.iter().position(|admin| admin.parse::<Mailbox>().is_err()) {
+        None => Ok(raw.to_vec()),
+        Some(index) => {
+            Err(SettingsError::key("mail.admins", format!("entry {} is no mail address", index + 1)))
+        }
+    }
+}
+
+fn zone(name: &str) -> Result<TimeZone, SettingsError> {
+    TimeZone::get(name).map_err(|_| {
+        SettingsError::key("mail.time_zone", format!("\"{name}\" is no time zone like \"Europe/Berlin\""))
+    })
+}

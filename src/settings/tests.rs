@@ -1,0 +1,110 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
+
+use std::io::Write;
+
+use super::*;
+use crate::policy::StopBudget;
+
+fn hub() -> Environment {
+    [("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api"), ("JUPYTERHUB_API_TOKEN", "secret-token")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into_iter()
+        .collect()
+}
+
+fn load(text: &str) -> Result<Settings, SettingsError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let sources = Sources { file: Some(file.path().to_owned()), environment: hub(), mode: None };
+    sources.load()
+}
+
+#[test]
+fn without_a_file_the_service_only_observes() {
+    let settings = Sources { environment: hub(), ..Sources::default() }.load().unwrap();
+    assert_eq!(settings.policy.mode, Mode::Observe);
+    assert_eq!(settings.cycle, Duration::from_secs(60));
+    assert_eq!(settings.policy.limits.warn_after, SignedDuration::from_hours(1));
+    assert_eq!(settings.policy.safety.max_stops, StopBudget::Share(0.1));
+}
+
+#[test]
+fn the_example_config_is_accepted_and_says_the_defaults() {
+    let example = include_str!("../../deploy/gpu-culler.example.toml");
+    let written = load(example).unwrap();
+    let defaults = Sources { environment: hub(), ..Sources::default() }.load().unwrap();
+    assert_eq!(written.policy.limits, defaults.policy.limits);
+    assert_eq!(written.policy.safety, defaults.policy.safety);
+    assert_eq!(written.policy.thresholds, defaults.policy.thresholds);
+    assert_eq!(written.policy.keep, defaults.policy.keep);
+    assert_eq!(written.policy.max_gap, defaults.policy.max_gap);
+    assert_eq!(written.policy.warm_up, defaults.policy.warm_up);
+    assert_eq!(written.cycle, defaults.cycle);
+    assert_eq!(written.policy.mode, defaults.policy.mode);
+}
+
+/// Every mistake is refused with its line, the key and what to write instead.
+#[test]
+fn mistakes_are_refused_with_line_key_and_remedy() {
+    let mail = "\n[mail]\nfrom = \"c@example.org\"\naddress = [\"user_info.email\"]\n";
+    for (text, line, words) in [
+        ("mode = \"observe\"\n[policy]\nwarn_afer = \"1h\"\n", 3, "did you mean `warn_after`?"),
+        ("[polcy]\n", 1, "did you mean `policy`?"),
+        ("\n\n[policy]\nwarn_after = 10\n", 4, "`policy.warn_after`: 10 has no unit"),
+        ("[policy]\nwarn_after = \"10\"\n", 2, "`policy.warn_after`: 10 has no unit"),
+        ("[policy]\nwarn_after = true\n", 2, "`policy.warn_after`"),
+        ("[policy]\ngrace = \"90d\"\n", 2, "`policy.grace`"),
+        ("[telemetry]\nsm_threshold = 1.5\n", 2, "`telemetry.sm_threshold`: 1.5 is no share"),
+        ("[telemetry]\nsm_threshold = 0\n", 2, "`telemetry.sm_threshold`: 0 must be more than 0"),
+        ("[telemetry]\nsource = \"prometheus\"\n", 2, "`telemetry.source`"),
+        ("[telemetry]\nsource = \"nvidia\"\n", 2, "`telemetry.source`"),
+        ("mode = \"enforce\"\n", 1, "add a [mail] section"),
+        ("mode = \"kill\"\n", 1, "`mode`"),
+        ("cycle = \"10m\"\n", 1, "`cycle`: must not be longer than telemetry.max_gap (3m)"),
+        ("[policy]\naction = \"stop-kernels\"\n", 2, "this version knows only \"stop-server\""),
+        ("[[rule]]\nname = \"a\"\nmatch = { user = [\"x\"] }\n", 3, "did you mean `users`?"),
+        ("[[rule]]\nname = \"a\"\nmatch = { users = [\"[\"] }\n", 3, "is no pattern"),
+        ("[policy]\nstop_hours = { days = \"workdays\" }\n", 2, "is not like \"Mon-Fri\""),
+        ("[policy]\nwarn_after = \"1h\"\nwarn_after = \"2h\"\n", 3, "duplicate key"),
+        (&format!("mode = \"warn\"{mail}server = \"smtp://u:hunter2@x\"\n"), 5, "`mail.server`"),
+        (
+            &format!("mode = \"warn\"{mail}server = \"smtp://x\"\npassword_file = \"/nowhere\"\n"),
+            6,
+            "cannot be read",
+        ),
+    ] {
+        let error = load(text).expect_err(text);
+        assert!(error.to_string().contains(words), "{text}: {error}");
+        assert!(!error.to_string().contains("hunter2"), "a password is repeated: {error}");
+        assert_eq!(error.line, Some(line), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_config_that_is_not_there_is_named() {
+    let sources = Sources { file: Some("/nowhere/culler.toml".into()), environment: hub(), mode: None };
+    let error = sources.load().unwrap_err().to_string();
+    assert!(error.starts_with("/nowhere/culler.toml: the config file cannot be read"), "{error}");
+}
+
+#[test]
+fn no_secret_shows_in_the_settings() {
+    let settings = Sources { environment: hub(), ..Sources::default() };
+    assert!(!format!("{settings:?}").contains("secret-token"));
+    assert!(!format!("{:?}", settings.load().unwrap()).contains("secret-token"));
+}
+
+#[test]
+fn a_service_answers_where_the_hub_looks_for_it() {
+    let service = |url: &str| {
+        let variables = [("JUPYTERHUB_SERVICE_PREFIX", "/services/g/"), ("JUPYTERHUB_SERVICE_URL", url)];
+        let environment: Environment =
+            variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
+        environment.service().unwrap()
+    };
+    assert_eq!(service("http://127.0.0.1:10182").unwrap().listen.to_string(), "127.0.0.1:10182");
+    assert_eq!(service("http://localhost:80/").unwrap().listen.to_string(), "127.0.0.1:80");
+    assert_eq!(service("http://hub:10182").unwrap().listen.to_string(), "0.0.0.0:10182");
+    assert!(service("http://127.0.0.1:0/").is_err());
+    assert!(Environment::default().service().is_none());
+}
