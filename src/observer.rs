@@ -5,18 +5,24 @@ mod cpu;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::Timestamp;
 use url::Url;
 
-use crate::domain::{GpuSample, Jupyter, Server, ServerId, SpawnerState};
+use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::hub::{Hub, HubError, Listing, Prober};
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::{NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table};
+use crate::telemetry::{
+    DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table,
+};
 
 pub use cards::{Card, Cards};
 use cpu::CpuMeter;
+
+/// How long a fresh reading of the cards may take before a stop is called off.
+const FRESH_WITHIN: Duration = Duration::from_secs(10);
 
 /// The reading side of the world. It can change nothing in it.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub struct Observer {
     cpu: CpuMeter,
     /// The servers of the last look: who else may own a process.
     running: Vec<(ServerId, SpawnerState)>,
+    /// Who held each card when that could last be read.
+    holders: BTreeMap<GpuId, Vec<Holder>>,
 }
 
 /// How kernels are asked.
@@ -55,13 +63,21 @@ pub struct Observation {
 impl Observer {
     /// Nothing is asked yet.
     pub fn new(hub: Hub, kernels: Kernels, sampler: Arc<NvmlSampler>, thresholds: Thresholds) -> Self {
-        Self { hub, kernels, sampler, thresholds, cpu: CpuMeter::default(), running: Vec::new() }
+        Self {
+            hub,
+            kernels,
+            sampler,
+            thresholds,
+            cpu: CpuMeter::default(),
+            running: Vec::new(),
+            holders: BTreeMap::new(),
+        }
     }
 
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
         let listing = self.hub.servers().await;
-        let readings = self.sampler.drain();
+        let readings = self.sampler.drain().map(|readings| self.with_holders(readings));
         let table = ProcessTable::read();
         let mut troubles = troubles(listing.as_ref(), readings.as_ref().err());
         let Listing { servers, .. } = match &listing {
@@ -94,12 +110,26 @@ impl Observer {
         }
     }
 
+    /// A card that fell off the bus lists no processes any more: whoever held it then still does.
+    fn with_holders(&mut self, mut readings: Vec<DeviceReading>) -> Vec<DeviceReading> {
+        for reading in &mut readings {
+            match (&reading.holders, self.holders.get(&reading.sample.id)) {
+                (Ok(holders), _) => {
+                    self.holders.insert(reading.sample.id.clone(), holders.clone());
+                }
+                (Err(_), Some(holders)) => reading.holders = Ok(holders.clone()),
+                (Err(_), None) => {}
+            }
+        }
+        readings
+    }
+
     /// Looks at one server again, just before it is stopped. `None`: the Hub knows it no longer.
     pub async fn look_again(&self, id: &ServerId) -> Result<Option<Session>, String> {
         let Some(server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
-        let readings = self.sampler.peek().map_err(|error| error.to_string())?;
+        let readings = self.newest_readings().await.map_err(|error| error.to_string())?;
         let table =
             ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
@@ -107,6 +137,15 @@ impl Observer {
         let gpus = Cards::attribute(&readings, &running, &table).of(&server);
         let jupyter = self.kernels.ask(&server).await;
         Ok(Some(Session { server, jupyter, gpus, cpu: None }))
+    }
+
+    /// What the cards did up to this moment, not up to the last poll.
+    async fn newest_readings(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
+        let sampler = Arc::clone(&self.sampler);
+        let asked = Instant::now();
+        let poll = tokio::task::spawn_blocking(move || sampler.wait_for_poll(asked, FRESH_WITHIN));
+        poll.await.unwrap_or(Err(TelemetryError::Ended))?;
+        self.sampler.peek()
     }
 
     /// The processes of a server, as they are now.

@@ -163,6 +163,26 @@ fn without_the_ring_only_a_moment_of_each_poll_counts_as_watched() {
 }
 
 #[test]
+fn time_stamps_since_boot_and_a_clock_set_back_do_not_blind_us() {
+    let no_rates = json!({"nvmlDeviceGetUtilizationRates": "NOT_SUPPORTED"});
+    let busy = with(card("GPU-a"), "load", json!([{"from": 0.0, "sm": 80.0}]));
+    let at = |clock: f64| {
+        let device = with(busy.clone(), "clock", json!(clock));
+        with(scene(&[device]), "errors", no_rates.clone())
+    };
+    let since_boot = 1_000_000.0 - unix_seconds();
+    let driver = Driver::playing(&at(since_boot));
+    // So slow that only the polls asked for here happen.
+    let sampler = driver.watched_every(Duration::from_secs(5));
+    assert_eq!(only(next_readings(&sampler)).sample.sm, Ratio::percent(80.0));
+    driver.play(&at(since_boot - 3600.0));
+    let sample = only(next_readings(&sampler)).sample;
+    assert_eq!(sample.sm, None, "nothing is known while the place in the ring is lost");
+    assert!(sample.unreadable.is_some_and(|why| why.contains("clock")));
+    assert_eq!(only(next_readings(&sampler)).sample.sm, Ratio::percent(80.0));
+}
+
+#[test]
 fn a_lost_card_is_unreadable_and_the_others_are_not() {
     let lost = json!({"nvmlDeviceGetUtilizationRates": "GPU_IS_LOST"});
     let gone = json!({"nvmlDeviceGetHandleByIndex_v2": "GPU_IS_LOST"});

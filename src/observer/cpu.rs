@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::domain::{ServerId, SpawnerState};
-use crate::telemetry::{ProcessTable, members};
+use crate::telemetry::{ProcessTable, all_members};
 
 /// Remembers each process's CPU time, so that the next measurement can tell the difference.
 #[derive(Debug, Default)]
@@ -38,8 +38,7 @@ impl CpuMeter {
             let earlier = before.get(&(pid, process.start_ticks)).copied().unwrap_or(0.0);
             Some((process.cpu_seconds - earlier).max(0.0))
         };
-        let cores =
-            |id: &ServerId| members(id, servers, table).into_iter().filter_map(used).sum::<f64>() / elapsed;
-        servers.iter().map(|(id, _)| (id.clone(), cores(id))).collect()
+        let cores = |pids: Vec<u32>| pids.into_iter().filter_map(used).sum::<f64>() / elapsed;
+        all_members(servers, table).into_iter().map(|(id, pids)| (id, cores(pids))).collect()
     }
 }

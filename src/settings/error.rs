@@ -48,8 +48,9 @@ impl SettingsError {
         if self.line.is_none() {
             let key = self.what.split('`').nth(1).and_then(|key| key.rsplit('.').next()).unwrap_or_default();
             let assigns = |line: &&str| {
-                let rest = line.trim_start().strip_prefix(key);
-                !key.is_empty() && rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+                let code = line.split('#').next().unwrap_or_default();
+                let mut words = code.split(|c: char| c.is_whitespace() || "{},[]=".contains(c));
+                !key.is_empty() && code.contains('=') && words.any(|word| word == key)
             };
             self.line = text.lines().position(|line| assigns(&line)).map(|index| index + 1);
         }

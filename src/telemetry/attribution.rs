@@ -78,17 +78,24 @@ pub fn attribute(
     result
 }
 
-/// The processes of one server: its control group and the tree below the process that the Hub names.
-/// Not those that only share its uid: after a stop these may belong to the user's other sessions.
+/// The processes of every server: its control group and the tree below the process that the Hub names.
+/// Not those that only share its uid: these may belong to another session of the user.
+pub fn all_members(
+    servers: &[(ServerId, SpawnerState)],
+    table: &ProcessTable,
+) -> BTreeMap<ServerId, Vec<u32>> {
+    let mut members: BTreeMap<ServerId, Vec<u32>> = BTreeMap::new();
+    for process in table.iter() {
+        if let Ok(Some((server, _))) = by_cgroup_or_tree(process, servers, table) {
+            members.entry(server.clone()).or_default().push(process.pid);
+        }
+    }
+    members
+}
+
+/// The same of one server. The others are needed to know which processes are not its own.
 pub fn members(server: &ServerId, servers: &[(ServerId, SpawnerState)], table: &ProcessTable) -> Vec<u32> {
-    table
-        .iter()
-        .filter(|process| {
-            let strong = by_cgroup_or_tree(process, servers, table).ok().flatten();
-            strong.is_some_and(|(owner, _)| owner == server)
-        })
-        .map(|process| process.pid)
-        .collect()
+    all_members(servers, table).remove(server).unwrap_or_default()
 }
 
 type Running = (ServerId, SpawnerState);

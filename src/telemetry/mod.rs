@@ -7,7 +7,7 @@ mod window;
 
 use crate::domain::{GpuSample, Holder};
 
-pub use attribution::{Attribution, Basis, Unattributed, attribute, members};
+pub use attribution::{Attribution, Basis, Unattributed, all_members, attribute, members};
 pub use nvml::{NvmlSampler, NvmlSettings};
 pub use process_table::{Process, ProcessTable};
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use nvml_wrapper::enum_wrappers::device::Sampling;
 use nvml_wrapper::enums::device::{SampleValue, UsedGpuMemory};
 use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use nvml_wrapper::struct_wrappers::device::{ProcessInfo, ProcessUtilizationSample};
 use nvml_wrapper::{Device, Nvml};
 
 use super::ring::{RingCursor, RingRead};
@@ -181,33 +181,42 @@ fn percent(value: &SampleValue) -> f64 {
     }
 }
 
-/// What single processes did since the last read. Some drivers answer garbage here (percents in the
-/// millions), so that one impossible record spoils the reply. That a process has ended since, or is
-/// not known to us, does not: the card worked.
+/// What single processes did since the last read.
 fn shares(
     device: &Device<'_>,
     last: &mut Option<u64>,
 ) -> Result<Result<Vec<ProcessShare>, String>, NvmlError> {
     let records = match device.process_utilization_stats(*last) {
         Err(NvmlError::NotFound) => return Ok(Ok(vec![])),
-        other => match soft(other)? {
-            Ok(records) => records,
-            Err(reason) => return Ok(Err(reason)),
-        },
+        other => soft(other)?,
     };
-    let newer = records.into_iter().filter(|r| r.pid != 0 && last.is_none_or(|t| r.timestamp > t));
-    let newer: Vec<_> = newer.collect();
-    let parts = |r: &nvml_wrapper::struct_wrappers::device::ProcessUtilizationSample| {
-        [r.sm_util, r.mem_util, r.enc_util, r.dec_util]
-    };
-    if let Some(bad) = newer.iter().find(|r| parts(r).iter().any(|&percent| percent > 100)) {
-        return Ok(Err(format!("impossible utilization of process {}", bad.pid)));
+    Ok(records.and_then(|records| plausible(records, last)))
+}
+
+/// Some drivers answer garbage here (percents in the millions): one impossible record spoils the reply.
+/// That a process has ended since, or is not known to us, does not: the card worked.
+fn plausible(
+    records: Vec<ProcessUtilizationSample>,
+    last: &mut Option<u64>,
+) -> Result<Vec<ProcessShare>, String> {
+    let is_newer = |r: &ProcessUtilizationSample| last.is_none_or(|t| r.timestamp > t);
+    let mut newest = *last;
+    let mut shares = Vec::new();
+    for record in records.into_iter().filter(|r| r.pid != 0 && is_newer(r)) {
+        let share = ProcessShare {
+            sm: record.sm_util,
+            dram: record.mem_util,
+            encode: record.enc_util,
+            decode: record.dec_util,
+        };
+        if [share.sm, share.dram, share.encode, share.decode].iter().any(|&p| p > 100) {
+            return Err(format!("impossible utilization of process {}", record.pid));
+        }
+        newest = newest.max(Some(record.timestamp));
+        shares.push(share);
     }
-    *last = newer.iter().map(|r| r.timestamp).max().or(*last);
-    Ok(Ok(newer
-        .iter()
-        .map(|r| ProcessShare { sm: r.sm_util, dram: r.mem_util, encode: r.enc_util, decode: r.dec_util })
-        .collect()))
+    *last = newest;
+    Ok(shares)
 }
 
 /// The processes that hold a context, of whatever sort. All lists have to be readable: half a list
@@ -246,5 +255,35 @@ fn memory(process: &ProcessInfo) -> Option<u64> {
     match process.used_gpu_memory {
         UsedGpuMemory::Used(bytes) => Some(bytes),
         UsedGpuMemory::Unavailable => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(pid: u32, timestamp: u64, sm_util: u32) -> ProcessUtilizationSample {
+        ProcessUtilizationSample { pid, timestamp, sm_util, mem_util: 0, enc_util: 0, dec_util: 0 }
+    }
+
+    fn sm(shares: Result<Vec<ProcessShare>, String>) -> Result<Vec<u32>, String> {
+        shares.map(|shares| shares.iter().map(|s| s.sm).collect())
+    }
+
+    #[test]
+    fn only_records_newer_than_the_last_ones_count() {
+        let mut last = None;
+        assert_eq!(sm(plausible(vec![record(7, 100, 40)], &mut last)), Ok(vec![40]));
+        let stale_and_new = vec![record(7, 100, 40), record(8, 101, 30), record(0, 102, 20)];
+        assert_eq!(sm(plausible(stale_and_new, &mut last)), Ok(vec![30]));
+        assert_eq!(last, Some(101));
+    }
+
+    #[test]
+    fn one_impossible_record_spoils_the_reply() {
+        let mut last = Some(1);
+        let reply = vec![record(7, 100, 40), record(8, 101, 3_000_000)];
+        assert_eq!(plausible(reply, &mut last), Err("impossible utilization of process 8".to_owned()));
+        assert_eq!(last, Some(1));
     }
 }

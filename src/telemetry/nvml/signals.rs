@@ -66,37 +66,46 @@ impl Signals {
     /// the ring only, and the poll reaches back as far as these do: over all the `unwatched` time with
     /// a working ring, over [`RATES_SPAN`] with the rates alone.
     pub fn judge(self, cursors: &mut Cursors, unwatched: Duration) -> Poll {
-        // One record out of range makes the whole reply of the driver doubtful.
+        // Drivers that answer garbage about processes are known; it is no signal then, and none is needed.
         let shares = self.shares.unwrap_or_default();
-        let share = |part: fn(&ProcessShare) -> u32| {
-            let worked = shares.iter().map(part).filter(|&percent| percent > 0).max();
-            worked.and_then(|percent| Ratio::percent(f64::from(percent)))
-        };
         let gpu_rate = self.rates.clone().and_then(|(gpu, _)| rate("utilization", gpu));
         let dram_rate = self.rates.and_then(|(_, mem)| rate("memory utilization", mem));
-        let sm_view = cursors.sm.take(self.sm_ring, unwatched, at_rest(&gpu_rate));
-        let dram_view = cursors.dram.take(self.dram_ring, unwatched, at_rest(&dram_rate));
-        let sm = verdict(gpu_rate, sm_view, share(|s| s.sm));
-        let dram = verdict(dram_rate, dram_view, share(|s| s.dram));
-        let mut engines: BTreeMap<_, _> = self
-            .engines
-            .into_iter()
-            .map(|(engine, read)| (engine, read.and_then(|v| rate("", v)).ok()))
-            .collect();
-        for (engine, seen) in [(Engine::Encode, share(|s| s.encode)), (Engine::Decode, share(|s| s.decode))] {
-            if seen.is_some() {
-                let known = engines.entry(engine).or_default();
-                *known = peak(*known, seen);
-            }
-        }
+        let sm_ring = cursors.sm.take(self.sm_ring, unwatched, at_rest(&gpu_rate));
+        let dram_ring = cursors.dram.take(self.dram_ring, unwatched, at_rest(&dram_rate));
+        let sm = verdict(gpu_rate, sm_ring, largest(&shares, |s| s.sm));
+        let dram = verdict(dram_rate, dram_ring, largest(&shares, |s| s.dram));
         Poll {
             sm: sm.peak,
             dram: dram.peak,
-            engines,
+            engines: engines(self.engines, &shares),
             reach: sm.reach.min(dram.reach),
             unreadable: sm.problem.or(dram.problem),
         }
     }
+}
+
+fn engines(
+    read: BTreeMap<Engine, Result<u32, String>>,
+    shares: &[ProcessShare],
+) -> BTreeMap<Engine, Option<Ratio>> {
+    let read = read.into_iter();
+    let mut engines: BTreeMap<_, _> =
+        read.map(|(engine, percent)| (engine, percent.ok().and_then(|p| Ratio::percent(p.into())))).collect();
+    for (engine, seen) in
+        [(Engine::Encode, largest(shares, |s| s.encode)), (Engine::Decode, largest(shares, |s| s.decode))]
+    {
+        if seen.is_some() {
+            let known = engines.entry(engine).or_default();
+            *known = peak(*known, seen);
+        }
+    }
+    engines
+}
+
+/// The largest share of one process, `None` where none did anything: that would prove nothing.
+fn largest(shares: &[ProcessShare], part: fn(&ProcessShare) -> u32) -> Option<Ratio> {
+    let percent = shares.iter().map(part).filter(|&p| p > 0).max()?;
+    Ratio::percent(f64::from(percent))
 }
 
 fn verdict(rate: Result<Ratio, String>, ring: RingView, share: Option<Ratio>) -> Verdict {

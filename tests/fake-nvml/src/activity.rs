@@ -55,13 +55,22 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-/// The ring's instants newer than `last_seen`, oldest first.
-pub fn ring(now_us: u64, last_seen: u64) -> impl Iterator<Item = u64> {
+/// The ring's instants newer than `last_seen`, oldest first: in Unix time, and as the driver stamps them.
+pub fn ring(device: &Device, now_us: u64, last_seen: u64) -> impl Iterator<Item = (u64, u64)> {
     let newest = now_us / PERIOD_US;
-    (newest.saturating_sub(RING - 1)..=newest).map(|k| k * PERIOD_US).filter(move |&t| t > last_seen)
+    let offset = (device.clock * 1e6) as i64;
+    (newest.saturating_sub(RING - 1)..=newest)
+        .map(|k| k * PERIOD_US)
+        .map(move |t| (t, t.saturating_add_signed(offset)))
+        .filter(move |&(_, stamp)| stamp > last_seen)
+}
+
+/// When the sample taken at `t` begins.
+pub fn begin(t: u64) -> u64 {
+    t.saturating_sub(PERIOD_US)
 }
 
 /// The driver's sample taken at `t`.
 pub fn sample(loads: &[&Load], engine: Engine, t: u64) -> u32 {
-    percent(loads, engine, t.saturating_sub(PERIOD_US), t)
+    percent(loads, engine, begin(t), t)
 }

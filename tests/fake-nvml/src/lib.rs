@@ -6,16 +6,17 @@
 
 mod activity;
 mod answer;
+mod lists;
 mod scene;
 
-use std::ffi::{CStr, c_char, c_uint, c_ulonglong};
+use std::ffi::{CStr, c_char, c_uint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nvml_wrapper_sys::bindings::*;
 
 use activity::{Engine, living, loads, now_us, percent};
-use answer::{Answer, INSUFFICIENT_SIZE, NOT_SUPPORTED, fill, reply, text, write};
-use scene::{Device, Load, Process, Scene};
+use answer::{Answer, reply, text, write};
+use scene::{Device, Scene};
 
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
@@ -191,128 +192,6 @@ unsafe extern "C" fn nvmlDeviceGetDecoderUtilization(
         write(percent, last_second(d, |l| l.decode))?;
         write(period_us, 1_000_000)
     })
-}
-
-#[unsafe(no_mangle)]
-#[allow(non_upper_case_globals, reason = "the constants are C's")]
-unsafe extern "C" fn nvmlDeviceGetSamples(
-    handle: nvmlDevice_t,
-    kind: nvmlSamplingType_t,
-    last_seen: c_ulonglong,
-    value_type: *mut nvmlValueType_t,
-    count: *mut c_uint,
-    out: *mut nvmlSample_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetSamples", handle, |d| {
-        let engine: Engine = match kind {
-            nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES => |l| l.sm,
-            nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES => |l| l.dram,
-            nvmlSamplingType_enum_NVML_ENC_UTILIZATION_SAMPLES => |l| l.encode,
-            nvmlSamplingType_enum_NVML_DEC_UTILIZATION_SAMPLES => |l| l.decode,
-            _ => return Err(NOT_SUPPORTED),
-        };
-        unsafe { write(value_type, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)? };
-        if out.is_null() {
-            return unsafe { write(count, activity::RING as c_uint) };
-        }
-        let loads = loads(d);
-        let samples: Vec<_> = activity::ring(now_us(), last_seen)
-            .map(|t| nvmlSample_t {
-                timeStamp: t,
-                sampleValue: nvmlValue_t { uiVal: activity::sample(&loads, engine, t) },
-            })
-            .collect();
-        if samples.is_empty() {
-            return Err(nvmlReturn_enum_NVML_ERROR_NOT_FOUND);
-        }
-        unsafe { fill(&samples, out, count) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
-    handle: nvmlDevice_t,
-    out: *mut nvmlProcessUtilizationSample_t,
-    count: *mut c_uint,
-    last_seen: c_ulonglong,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetProcessUtilization", handle, |d| {
-        if out.is_null() {
-            unsafe { write(count, 100)? };
-            return Err(INSUFFICIENT_SIZE);
-        }
-        let records: Vec<_> = living(d).filter_map(|p| record(p, last_seen)).collect();
-        if records.is_empty() {
-            return Err(nvmlReturn_enum_NVML_ERROR_NOT_FOUND);
-        }
-        unsafe { fill(&records, out, count) }
-    })
-}
-
-/// A process's mean since `last_seen` (at most over the ring), unless it is nothing.
-fn record(process: &Process, last_seen: u64) -> Option<nvmlProcessUtilizationSample_t> {
-    let newest = activity::ring(now_us(), last_seen).last()?;
-    let oldest = last_seen.max(newest.saturating_sub(10_000_000));
-    let loads: Vec<&Load> = process.load.iter().collect();
-    let mean = |engine: Engine| percent(&loads, engine, oldest, newest);
-    let record = nvmlProcessUtilizationSample_t {
-        pid: process.pid,
-        timeStamp: newest,
-        smUtil: mean(|l| l.sm),
-        memUtil: mean(|l| l.dram),
-        encUtil: mean(|l| l.encode),
-        decUtil: mean(|l| l.decode),
-    };
-    (record.smUtil + record.memUtil + record.encUtil + record.decUtil > 0).then_some(record)
-}
-
-/// The process list of a card: those of the one sort that exist now.
-unsafe fn processes(
-    device: &Device,
-    graphics: bool,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> Answer {
-    let list: Vec<_> = living(device)
-        .filter(|p| p.graphics == graphics)
-        .map(|p| nvmlProcessInfo_t {
-            pid: p.pid,
-            usedGpuMemory: p.memory.unwrap_or(u64::MAX), // NVML_VALUE_NOT_AVAILABLE
-            gpuInstanceId: u32::MAX,
-            computeInstanceId: u32::MAX,
-        })
-        .collect();
-    unsafe { fill(&list, out, count) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> nvmlReturn_t {
-    let name = "nvmlDeviceGetComputeRunningProcesses_v3";
-    device(name, handle, |d| unsafe { processes(d, false, count, out) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> nvmlReturn_t {
-    let name = "nvmlDeviceGetGraphicsRunningProcesses_v3";
-    device(name, handle, |d| unsafe { processes(d, true, count, out) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetMPSComputeRunningProcesses_v3(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> nvmlReturn_t {
-    let name = "nvmlDeviceGetMPSComputeRunningProcesses_v3";
-    device(name, handle, |_| unsafe { fill(&[], out, count) })
 }
 
 #[unsafe(no_mangle)]

@@ -30,6 +30,8 @@ pub struct Device {
     pub errors: Errors,
     pub load: Vec<Load>,
     pub processes: Vec<Process>,
+    /// Seconds by which the driver's time stamps differ from Unix time (some count from boot).
+    pub clock: f64,
     /// Whether MIG is on (the instances themselves are not pretended).
     pub mig: bool,
 }
