@@ -16,6 +16,6 @@ pub mod observer;
 pub mod executor;
 pub mod cycle;
 pub mod settings;
-//pub mod web;
-//pub mod daemon;
+pub mod web;
+pub mod daemon;
 pub mod cli;

@@ -15,7 +15,7 @@ use crate::domain::ServerId;
 use crate::policy::Snapshot;
 
 pub use read::{TraceError, read};
-pub use write::{header, observation};
+pub use write::{Recorder, header, observation};
 
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq)]

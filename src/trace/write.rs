@@ -1,5 +1,7 @@
 //! Writes what was observed as a line of a trace.
 
+use std::io::Write;
+
 use super::wire;
 use crate::domain::{Engine, GpuSample, Jupyter, Ratio};
 use crate::policy::{Session, Snapshot};
@@ -87,5 +89,28 @@ fn gpu(sample: &GpuSample) -> wire::Gpu {
         processes: sample.processes,
         covered: humantime::format_duration(sample.covered).to_string(),
         largest_gap: humantime::format_duration(sample.largest_gap).to_string(),
+    }
+}
+
+/// Appends observations to a file.
+#[derive(Debug)]
+pub struct Recorder(std::fs::File);
+
+impl Recorder {
+    /// Opens a trace to append to; a new one gets its header.
+    pub fn open(path: &std::path::Path) -> Result<Self, String> {
+        let open = || {
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+            if file.metadata()?.len() == 0 {
+                writeln!(file, "{}", header("recorded by gpu-culler run"))?;
+            }
+            Ok::<_, std::io::Error>(Self(file))
+        };
+        open().map_err(|e| format!("the trace {} cannot be written ({e}); check --record", path.display()))
+    }
+
+    /// Appends one observation.
+    pub fn append(&mut self, snapshot: &Snapshot) -> std::io::Result<()> {
+        writeln!(self.0, "{}", observation(snapshot))
     }
 }

@@ -1,0 +1,238 @@
+//! The service: binds its port, then runs cycles until it is told to end. The only reader of the clock.
+
+mod build;
+mod guardian;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cycle::{Cycle, CycleReport};
+use crate::message::reasons;
+use crate::settings::{Environment, Service, Sources};
+use crate::trace;
+use crate::web::{self, Board};
+use watch::Watch;
+
+pub use build::{Parts, parts};
+
+/// How long to wait before something that failed at the start is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What `run` was asked to do.
+#[derive(Debug)]
+pub struct Run {
+    /// Where the settings come from.
+    pub sources: Sources,
+    /// Append every observation to this trace.
+    pub record: Option<std::path::PathBuf>,
+}
+
+/// The present instant.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+pub fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// Why the loop goes on.
+enum Wake {
+    Tick,
+    Reload,
+    End,
+}
+
+/// Runs until a signal, or until the Hub that started it is gone. Only a second signal handler that
+/// cannot be installed is an error: whatever else is wrong is shown, and tried again.
+pub async fn run(run: Run) -> anyhow::Result<()> {
+    let board = Arc::new(Board::default());
+    answer(&run.sources.environment, &board);
+    let mut signals = Signals::new(run.sources.environment.is_managed())?;
+    let mut watch = Watch::new(run.sources.file.clone());
+    let mut working: Option<Working> = None;
+    loop {
+        let pause = match &mut working {
+            Some(working) => match signals.or_end(working.cycle.run(now)).await {
+                Some(report) => working.reported(report, &board),
+                None => break,
+            },
+            None => match signals.or_end(start(&run)).await {
+                None => break,
+                Some(Ok(started)) => {
+                    started.announce(&board);
+                    working = Some(started);
+                    continue;
+                }
+                Some(Err(problem)) => {
+                    refuse(&board, &problem);
+                    RETRY
+                }
+            },
+        };
+        match signals.wait(pause, &mut watch).await {
+            Wake::Tick => {}
+            Wake::Reload => reload(&run, &mut working, &board),
+            Wake::End => break,
+        }
+    }
+    tracing::info!("ended; the ledger is saved");
+    Ok(())
+}
+
+/// A service with settings that are in force.
+struct Working {
+    cycle: Cycle,
+    every: Duration,
+    notes: Vec<String>,
+    record: Option<trace::Recorder>,
+    started: std::time::Instant,
+}
+
+async fn start(run: &Run) -> Result<Working, String> {
+    let settings = run.sources.load().map_err(|error| error.to_string())?;
+    let every = settings.cycle;
+    let record = run.record.as_deref().map(trace::Recorder::open).transpose()?;
+    let (cycle, notes) = build::cycle(settings).await?;
+    Ok(Working { cycle, every, notes, record, started: std::time::Instant::now() })
+}
+
+impl Working {
+    fn announce(&self, board: &Board) {
+        let policy = &self.cycle.policy;
+        let limits = &policy.limits;
+        tracing::info!(
+            mode = %policy.mode,
+            warn_after = reasons::length(limits.warn_after),
+            grace = reasons::length(limits.grace),
+            rules = policy.rules.len(),
+            "watching"
+        );
+        for note in &self.notes {
+            tracing::warn!("{note}");
+        }
+        board.write(|status| {
+            status.mode = Some(policy.mode);
+            status.problems.clear();
+            status.notes.clone_from(&self.notes);
+        });
+    }
+
+    /// Logs and shows a report; returns the pause until the next cycle.
+    fn reported(&mut self, report: CycleReport, board: &Board) -> Duration {
+        for happening in &report.happened {
+            let server = happening.server.as_ref().map(ToString::to_string).unwrap_or_default();
+            tracing::info!(server, event = happening.event, reason = happening.reason, "decided");
+        }
+        for trouble in &report.troubles {
+            tracing::warn!("{trouble}");
+        }
+        if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(&report.snapshot)) {
+            tracing::warn!("the trace could not be written: {error}");
+        }
+        board.write(|status| status.completed(report));
+        let spent = self.started.elapsed();
+        self.started += spent;
+        let due = self.every.saturating_sub(spent);
+        self.started += due;
+        due
+    }
+}
+
+/// Tries the new settings; the old ones stay in force when they are refused.
+fn reload(run: &Run, working: &mut Option<Working>, board: &Board) {
+    match run.sources.load() {
+        Ok(_) => {
+            tracing::info!("the settings changed; starting anew with them");
+            *working = None;
+        }
+        Err(error) if working.is_some() => {
+            tracing::error!("the new settings are refused, the old ones stay in force: {error}");
+            let problem = format!("the new settings are refused, the old ones stay in force: {error}");
+            board.write(|status| status.problems = vec![problem]);
+        }
+        Err(error) => refuse(board, &error.to_string()),
+    }
+}
+
+fn refuse(board: &Board, problem: &str) {
+    let known = board.read(|status| status.problems.iter().any(|p| p == problem));
+    if !known {
+        tracing::error!("nothing is culled: {problem}");
+    }
+    board.write(|status| status.problems = vec![problem.to_owned()]);
+}
+
+/// Binds the port before anything else, since a managed service that does not answer takes the Hub
+/// down with it; and keeps trying, since a predecessor may still hold it.
+fn answer(environment: &Environment, board: &Arc<Board>) {
+    let service = match environment.service() {
+        Some(Ok(service)) => service,
+        Some(Err(problem)) => return refuse(board, &problem),
+        None => return,
+    };
+    let board = Arc::clone(board);
+    tokio::spawn(async move {
+        loop {
+            if let Err(error) = listen(&service, &board).await {
+                tracing::warn!(address = %service.listen, %error, "the page cannot be served; trying again");
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+}
+
+async fn listen(service: &Service, board: &Arc<Board>) -> std::io::Result<()> {
+    let listener = web::bind(service.listen).await?;
+    tracing::info!(address = %service.listen, prefix = service.prefix, "answering");
+    web::serve(listener, &service.prefix, Arc::clone(board)).await
+}
+
+/// Everything that may interrupt the loop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    guardian: guardian::Guardian,
+}
+
+impl Signals {
+    fn new(managed: bool) -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            guardian: guardian::Guardian::new(managed),
+        })
+    }
+
+    /// Work, unless the process is told to end first.
+    async fn or_end<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.end() => None,
+            done = work => Some(done),
+        }
+    }
+
+    async fn wait(&mut self, pause: Duration, watch: &mut Watch) -> Wake {
+        tokio::select! {
+            biased;
+            _ = self.interrupt.recv() => Wake::End,
+            _ = self.terminate.recv() => Wake::End,
+            () = self.guardian.gone() => Wake::End,
+            _ = self.hangup.recv() => Wake::Reload,
+            () = watch.changed() => Wake::Reload,
+            () = tokio::time::sleep(pause) => Wake::Tick,
+        }
+    }
+
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            () = self.guardian.gone() => {}
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Wires settings into the parts of a cycle. What the mode does not need is not made.
+
+use std::sync::Arc;
+
+use crate::cycle::Cycle;
+use crate::executor::{Executor, Journal, Post};
+use crate::hub::{self, Hub, Prober, ScopeNeed, Stopper};
+use crate::notify::Mailer;
+use crate::observer::{Kernels, Observer};
+use crate::policy::{KernelSource, Mode, Policy};
+use crate::settings::{PostSettings, Settings};
+use crate::store::Store;
+use crate::telemetry::NvmlSampler;
+
+/// The reading side, with the policy as far as the token's scopes carry it.
+#[derive(Debug)]
+pub struct Parts {
+    /// Reads.
+    pub observer: Observer,
+    /// The cards.
+    pub sampler: Arc<NvmlSampler>,
+    /// Decides.
+    pub policy: Policy,
+    /// What an admin should know.
+    pub notes: Vec<String>,
+}
+
+/// Makes the reading side. Fails, in words for the admin, where the Hub cannot be reached or a scope
+/// is missing without which nothing can be known.
+pub async fn parts(settings: &Settings) -> Result<Parts, String> {
+    let hub = Hub::new(settings.hub.clone()).map_err(|error| error.to_string())?;
+    let mut policy = settings.policy.clone();
+    let granted = hub.identity().await.map_err(|error| error.to_string())?.scopes;
+    let needs = hub::needed(policy.mode == Mode::Enforce, settings.probe_kernels);
+    let (kernels, missing): (Vec<ScopeNeed>, Vec<ScopeNeed>) =
+        hub::missing(&granted, &needs).into_iter().partition(|need| need.scope == "access:servers");
+    refuse_without(&missing)?;
+    let mut notes = limited(&hub::limited(&granted, &needs));
+    let may_probe = settings.probe_kernels && kernels.is_empty();
+    if !may_probe {
+        policy.kernels = KernelSource::HubOnly;
+        notes.push(
+            "Kernels are not asked (hub.probe_kernels is off, or the scope access:servers is missing): the Hub's \
+             activity counts as use, so that an open tab holds its card longer."
+                .to_owned(),
+        );
+    }
+    let prober = if may_probe {
+        Some(Prober::new((&settings.hub).into()).map_err(|error| error.to_string())?)
+    } else {
+        None
+    };
+    let kernels =
+        Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
+    let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
+    let observer = Observer::new(hub, kernels, Arc::clone(&sampler), policy.thresholds);
+    Ok(Parts { observer, sampler, policy, notes })
+}
+
+/// Makes everything a cycle needs.
+pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
+    let Parts { observer, policy, notes, .. } = parts(&settings).await?;
+    let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
+    let journal = Journal::open(store).map_err(|error| error.to_string())?;
+    let executor = executor(&settings)?;
+    Ok((Cycle { observer, executor, journal, policy, orphans: Vec::new() }, notes))
+}
+
+/// In `observe` nothing that writes or stops exists; in `warn` nothing that stops.
+fn executor(settings: &Settings) -> Result<Executor, String> {
+    let mode = settings.policy.mode;
+    let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
+        Some(post) => Some(self::post(post, mode)?),
+        None => None,
+    };
+    let stopper = match mode {
+        Mode::Enforce => Some(Stopper::new(settings.hub.clone()).map_err(|error| error.to_string())?),
+        Mode::Observe | Mode::Warn => None,
+    };
+    Ok(Executor { post, stopper })
+}
+
+fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
+    Ok(Post {
+        domain: settings.mail.from.email.domain().to_owned(),
+        mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
+        addresses: settings.addresses.clone(),
+        admins: settings.admins.clone(),
+        zone: settings.zone.clone(),
+        page: None,
+        stops_follow: mode == Mode::Enforce,
+    })
+}
+
+fn refuse_without(missing: &[ScopeNeed]) -> Result<(), String> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let each: Vec<String> = missing.iter().map(|need| format!("{} ({})", need.scope, need.why)).collect();
+    Err(format!(
+        "the service's role lacks scopes: {}; add them to its role in jupyterhub_config.py",
+        each.join(", ")
+    ))
+}
+
+fn limited(limited: &[(ScopeNeed, Vec<String>)]) -> Vec<String> {
+    let words = |(_, filters): &(ScopeNeed, Vec<String>)| {
+        format!("The token is limited to some people ({}); others are not seen.", filters.join(", "))
+    };
+    limited.iter().map(words).collect()
+}

@@ -1,0 +1,71 @@
+//! What the pages show: a board that the daemon writes and everybody may read.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::cycle::CycleReport;
+use crate::policy::Mode;
+
+/// The state of the service.
+#[derive(Debug, Default)]
+pub struct Status {
+    /// How far it may go, once the settings are known.
+    pub mode: Option<Mode>,
+    /// Why it does not run cycles at all, or runs them with older settings.
+    pub problems: Vec<String>,
+    /// Things an admin should know that do not keep it from working.
+    pub notes: Vec<String>,
+    /// The last cycle.
+    pub report: Option<CycleReport>,
+    /// What happened since it started.
+    pub counters: Counters,
+}
+
+/// What happened since the service started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Cycles completed.
+    pub cycles: u64,
+    /// Warnings accepted.
+    pub warnings: u64,
+    /// Servers stopped and gone.
+    pub stopped: u64,
+    /// Stops whose processes live on.
+    pub orphaned: u64,
+    /// Times something was held back that was due.
+    pub held_back: u64,
+}
+
+impl Status {
+    /// Everything that keeps it from its work, of the service and of the last cycle.
+    pub fn troubles(&self) -> Vec<&str> {
+        let last = self.report.iter().flat_map(|report| &report.troubles);
+        self.problems.iter().chain(last).map(String::as_str).collect()
+    }
+
+    /// Takes over a cycle's report.
+    pub fn completed(&mut self, report: CycleReport) {
+        let count = |event: &str| report.happened.iter().filter(|h| h.event == event).count() as u64;
+        self.counters.cycles += 1;
+        self.counters.warnings += count("warned");
+        self.counters.stopped += count("stopped");
+        self.counters.orphaned += count("orphaned");
+        self.counters.held_back += count("held-back");
+        self.report = Some(report);
+    }
+}
+
+/// Shared between the daemon and the pages.
+#[derive(Debug, Default)]
+pub struct Board(Mutex<Status>);
+
+impl Board {
+    /// Looks at the status.
+    pub fn read<T>(&self, look: impl FnOnce(&Status) -> T) -> T {
+        look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes it.
+    pub fn write(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
