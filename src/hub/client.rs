@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::Method;
 use reqwest::header::ACCEPT;
-use serde_json::Value;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -61,20 +61,6 @@ impl Call {
             why,
         }
     }
-
-    fn judge(&self, answer: Answer) -> Result<Answer, HubError> {
-        let (what, status) = (self.to_string(), answer.status);
-        match status {
-            200..300 => Ok(answer),
-            300..=399 => Err(HubError::Redirected { what, status }),
-            _ => Err(HubError::Status {
-                what,
-                status,
-                said: said(&answer),
-                remedy: remedy(status, self.scopes),
-            }),
-        }
-    }
 }
 
 impl fmt::Display for Call {
@@ -87,12 +73,12 @@ impl fmt::Display for Call {
     }
 }
 
-/// The Hub's own words for an error: `{"status": 403, "message": "…"}`.
+/// The Hub's own words for an error, possibly none: `{"status": 403, "message": null}`.
 fn said(answer: &Answer) -> Option<String> {
     const LONGEST: usize = 200;
     let model = json::parse(&answer.body).ok()?;
     let same_status = model.get("status")?.as_u64()? == u64::from(answer.status);
-    let message = model.get("message").and_then(Value::as_str)?;
+    let message = model.get("message")?.as_str().unwrap_or_default();
     let printable = message.chars().filter(|c| !c.is_control());
     same_status.then(|| printable.take(LONGEST).collect())
 }
@@ -102,6 +88,7 @@ fn said(answer: &Answer) -> Option<String> {
 pub(super) struct Client {
     http: reqwest::Client,
     base: Url,
+    token: SecretString,
     permits: Semaphore,
     timeout: Duration,
     last_trouble: Mutex<Instant>,
@@ -114,6 +101,7 @@ impl Client {
         Ok(Self {
             http,
             base: settings.api_url.clone(),
+            token: settings.token.clone(),
             permits: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             timeout: settings.request_timeout,
             last_trouble: Mutex::new(Instant::now()),
@@ -147,7 +135,7 @@ impl Client {
         let result = http::exchange(request.header(ACCEPT, PAGES), BODY_LIMIT)
             .await
             .map_err(|failure| HubError::failed(call.to_string(), failure, self.timeout))
-            .and_then(|answer| call.judge(answer));
+            .and_then(|answer| self.judge(call, answer));
         if result.as_ref().is_err_and(HubError::is_transient) {
             *self
                 .last_trouble
@@ -155,6 +143,21 @@ impl Client {
                 .unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
         result
+    }
+
+    fn judge(&self, call: &Call, answer: Answer) -> Result<Answer, HubError> {
+        let (what, status) = (call.to_string(), answer.status);
+        match status {
+            200..=299 => Ok(answer),
+            300..=399 => Err(HubError::Redirected { what, status }),
+            _ => Err(HubError::Status {
+                what,
+                status,
+                // What is sent may come back in an error, so the token is taken out again.
+                said: said(&answer).map(|said| said.replace(self.token.expose_secret(), "…")),
+                remedy: remedy(status, call.scopes),
+            }),
+        }
     }
 
     fn is_unsettled(&self) -> bool {

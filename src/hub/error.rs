@@ -38,7 +38,7 @@ pub enum HubError {
         what: String,
         /// HTTP status.
         status: u16,
-        /// The Hub's own words; absent where the answer was not the Hub's (a proxy's page).
+        /// The Hub's own words, which may be empty; absent where the answer was not the Hub's (a proxy's page).
         said: Option<String>,
         /// What to do.
         remedy: String,
@@ -206,5 +206,8 @@ pub(super) fn remedy(status: u16, scopes: &str) -> String {
 }
 
 fn quoted(said: Option<&str>) -> String {
-    said.map(|said| format!(" ({said})")).unwrap_or_default()
+    match said {
+        Some(said) if !said.is_empty() => format!(" ({said})"),
+        _ => String::new(),
+    }
 }

@@ -56,6 +56,9 @@ pub(super) fn client(
 }
 
 fn authorization(token: &SecretString) -> Result<HeaderMap, String> {
+    if token.expose_secret().is_empty() {
+        return Err("there is no API token; is JUPYTERHUB_API_TOKEN set?".to_owned());
+    }
     let mut value =
         HeaderValue::from_str(&format!("token {}", token.expose_secret())).map_err(|_| {
             "the API token holds a character (a line end?) that no token can".to_owned()
