@@ -150,13 +150,17 @@ impl Client {
         match status {
             200..=299 => Ok(answer),
             300..=399 => Err(HubError::Redirected { what, status }),
-            _ => Err(HubError::Status {
-                what,
-                status,
+            _ => {
                 // What is sent may come back in an error, so the token is taken out again.
-                said: said(&answer).map(|said| said.replace(self.token.expose_secret(), "…")),
-                remedy: remedy(status, call.scopes),
-            }),
+                let said = said(&answer).map(|s| s.replace(self.token.expose_secret(), "…"));
+                let remedy = remedy(status, said.as_deref(), call.scopes);
+                Err(HubError::Status {
+                    what,
+                    status,
+                    said,
+                    remedy,
+                })
+            }
         }
     }
 

@@ -191,15 +191,19 @@ impl ProbeError {
     }
 }
 
-/// What to do about a status; `scopes` are what the request needs.
-pub(super) fn remedy(status: u16, scopes: &str) -> String {
+/// What to do about a status, given what the Hub `said`; `scopes` are what the request needs.
+pub(super) fn remedy(status: u16, said: Option<&str>, scopes: &str) -> String {
+    // For the Hub an unknown token is a 403 like any other.
+    let unknown_token =
+        scopes.is_empty() || said.is_some_and(|s| s.contains("invalid credentials"));
     match status {
-        401 => "The Hub does not know the token: is JUPYTERHUB_API_TOKEN this Hub's?".to_owned(),
-        403 if scopes.is_empty() => {
-            "The Hub does not accept the token: is JUPYTERHUB_API_TOKEN this Hub's?".to_owned()
+        401 | 403 if unknown_token => {
+            "The Hub does not know the token: is JUPYTERHUB_API_TOKEN this Hub's?".to_owned()
         }
-        403 => format!("Give the service's role the scopes {scopes} (c.JupyterHub.load_roles)"),
-        404 => "The Hub has nothing there: it is gone, or JUPYTERHUB_API_URL is wrong".to_owned(),
+        401 | 403 => {
+            format!("Give the service's role the scopes {scopes} (c.JupyterHub.load_roles)")
+        }
+        404 => "The Hub has nothing there: it is gone, the token's scopes are limited to others, or JUPYTERHUB_API_URL is wrong".to_owned(),
         429 | 500.. => "The Hub is restarting or in trouble; its log says more".to_owned(),
         _ => "See the Hub's log".to_owned(),
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::client::{Call, Client};
 use super::error::HubError;
 use super::json;
-use super::wire::{self, Owner};
+use super::wire::{self, Owner, Skipped};
 use crate::domain::Server;
 
 /// The Hub cuts a list without pages here, silently.
@@ -31,15 +31,6 @@ impl Listing {
     pub fn is_complete(&self) -> bool {
         self.skipped.is_empty() && self.incomplete.is_empty()
     }
-}
-
-/// An entry that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// Which one.
-    pub what: String,
-    /// Why.
-    pub reason: String,
 }
 
 /// How many servers lack a part that the token may not see. Hidden is not the same as empty.
@@ -203,7 +194,7 @@ impl Listing {
         for user in users {
             match wire::owner(user) {
                 Ok((owner, servers)) => self.add_servers(&owner, servers),
-                Err(reason) => self.skip("a user".to_owned(), reason),
+                Err(skipped) => self.skipped.push(skipped),
             }
         }
     }
@@ -217,12 +208,11 @@ impl Listing {
                     self.servers.push(shown.server);
                 }
                 Ok(None) => {}
-                Err(reason) => self.skip(format!("{}/{name}", owner.name), reason),
+                Err(reason) => {
+                    let what = format!("server {}/{name}", owner.name);
+                    self.skipped.push(Skipped { what, reason });
+                }
             }
         }
-    }
-
-    fn skip(&mut self, what: String, reason: String) {
-        self.skipped.push(Skipped { what, reason });
     }
 }

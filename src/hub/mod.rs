@@ -32,10 +32,11 @@ use crate::domain::{Server, ServerId};
 use client::{Call, Client};
 
 pub use error::{HubError, ProbeError};
-pub use listing::{Hidden, Listing, Skipped};
+pub use listing::{Hidden, Listing};
 pub use probe::{Look, ProbeSettings, Prober};
 pub use scopes::{ScopeNeed, limited, missing, needed};
 pub use stop::{StopAnswer, Stopper};
+pub use wire::Skipped;
 
 /// How to reach the Hub.
 #[derive(Clone, Debug)]

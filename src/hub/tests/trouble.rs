@@ -63,6 +63,23 @@ async fn a_403_names_the_scopes_that_are_missing() {
 }
 
 #[tokio::test]
+async fn an_unknown_token_is_not_taken_for_a_missing_scope() {
+    let server = MockServer::start().await;
+    let body = json!({"status": 403, "message": "Missing or invalid credentials."});
+    answer(
+        &server,
+        "/hub/api/users",
+        ResponseTemplate::new(403).set_body_json(body),
+    )
+    .await;
+    let error = hub(&server).servers().await.unwrap_err();
+    assert!(
+        error.to_string().contains("JUPYTERHUB_API_TOKEN"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn waiting_for_a_hub_that_does_not_answer_is_bounded() {
     let server = MockServer::start().await;
     let late = ok(json!({"version": "6.1.1"})).set_delay(Duration::from_secs(60));
