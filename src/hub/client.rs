@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::Method;
 use reqwest::header::ACCEPT;
-use serde_json::Value;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -32,12 +32,20 @@ pub(super) struct Call {
 impl Call {
     /// A reading request that needs `scopes`.
     pub(super) fn get(url: Url, scopes: &'static str) -> Self {
-        Self { method: Method::GET, url, scopes }
+        Self {
+            method: Method::GET,
+            url,
+            scopes,
+        }
     }
 
     /// A stop, which needs `scopes`.
     pub(super) fn delete(url: Url, scopes: &'static str) -> Self {
-        Self { method: Method::DELETE, url, scopes }
+        Self {
+            method: Method::DELETE,
+            url,
+            scopes,
+        }
     }
 
     /// The same request with query arguments.
@@ -48,20 +56,9 @@ impl Call {
 
     /// The complaint that the answer was not understood.
     pub(super) fn unparsable(&self, why: String) -> HubError {
-        HubError::Unparsable { what: self.to_string(), why }
-    }
-
-    fn judge(&self, answer: Answer) -> Result<Answer, HubError> {
-        let (what, status) = (self.to_string(), answer.status);
-        match status {
-            200..300 => Ok(answer),
-            300..=399 => Err(HubError::Redirected { what, status }),
-            _ => Err(HubError::Status {
-                what,
-                status,
-                said: said(&answer),
-                remedy: remedy(status, self.scopes),
-            }),
+        HubError::Unparsable {
+            what: self.to_string(),
+            why,
         }
     }
 }
@@ -76,12 +73,12 @@ impl fmt::Display for Call {
     }
 }
 
-/// The Hub's own words for an error: `{"status": 403, "message": "…"}`.
+/// The Hub's own words for an error, possibly none: `{"status": 403, "message": null}`.
 fn said(answer: &Answer) -> Option<String> {
     const LONGEST: usize = 200;
     let model = json::parse(&answer.body).ok()?;
     let same_status = model.get("status")?.as_u64()? == u64::from(answer.status);
-    let message = model.get("message").and_then(Value::as_str)?;
+    let message = model.get("message")?.as_str().unwrap_or_default();
     let printable = message.chars().filter(|c| !c.is_control());
     same_status.then(|| printable.take(LONGEST).collect())
 }
@@ -91,6 +88,7 @@ fn said(answer: &Answer) -> Option<String> {
 pub(super) struct Client {
     http: reqwest::Client,
     base: Url,
+    token: SecretString,
     permits: Semaphore,
     timeout: Duration,
     last_trouble: Mutex<Instant>,
@@ -103,6 +101,7 @@ impl Client {
         Ok(Self {
             http,
             base: settings.api_url.clone(),
+            token: settings.token.clone(),
             permits: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             timeout: settings.request_timeout,
             last_trouble: Mutex::new(Instant::now()),
@@ -121,7 +120,9 @@ impl Client {
             .retry(backoff())
             .when(|error| {
                 error.is_transient()
-                    || error.is_forbidden() && self.is_unsettled() && std::mem::take(&mut second_chance)
+                    || error.is_forbidden()
+                        && self.is_unsettled()
+                        && std::mem::take(&mut second_chance)
             })
             .await?;
         Ok(answer.body)
@@ -134,15 +135,40 @@ impl Client {
         let result = http::exchange(request.header(ACCEPT, PAGES), BODY_LIMIT)
             .await
             .map_err(|failure| HubError::failed(call.to_string(), failure, self.timeout))
-            .and_then(|answer| call.judge(answer));
+            .and_then(|answer| self.judge(call, answer));
         if result.as_ref().is_err_and(HubError::is_transient) {
-            *self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            *self
+                .last_trouble
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
         result
     }
 
+    fn judge(&self, call: &Call, answer: Answer) -> Result<Answer, HubError> {
+        let (what, status) = (call.to_string(), answer.status);
+        match status {
+            200..=299 => Ok(answer),
+            300..=399 => Err(HubError::Redirected { what, status }),
+            _ => {
+                // What is sent may come back in an error, so the token is taken out again.
+                let said = said(&answer).map(|s| s.replace(self.token.expose_secret(), "…"));
+                let remedy = remedy(status, said.as_deref(), call.scopes);
+                Err(HubError::Status {
+                    what,
+                    status,
+                    said,
+                    remedy,
+                })
+            }
+        }
+    }
+
     fn is_unsettled(&self) -> bool {
-        let last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self
+            .last_trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         last.elapsed() < UNSETTLED
     }
 }

@@ -14,7 +14,9 @@ pub enum HubError {
     #[error("`{0}` cannot be part of an address; the Hub cannot be asked about it")]
     BadName(String),
     /// No connection, or it broke.
-    #[error("{what}: no connection ({why}). Is the Hub restarting, and is JUPYTERHUB_API_URL right?")]
+    #[error(
+        "{what}: no connection ({why}). Is the Hub restarting, and is JUPYTERHUB_API_URL right?"
+    )]
     Unreachable {
         /// Method and path.
         what: String,
@@ -36,7 +38,7 @@ pub enum HubError {
         what: String,
         /// HTTP status.
         status: u16,
-        /// The Hub's own words; absent where the answer was not the Hub's (a proxy's page).
+        /// The Hub's own words, which may be empty; absent where the answer was not the Hub's (a proxy's page).
         said: Option<String>,
         /// What to do.
         remedy: String,
@@ -52,7 +54,9 @@ pub enum HubError {
         status: u16,
     },
     /// An answer that is not the Hub's API.
-    #[error("{what}: the answer is not what a Hub gives: {why}. Does JUPYTERHUB_API_URL end in /hub/api?")]
+    #[error(
+        "{what}: the answer is not what a Hub gives: {why}. Does JUPYTERHUB_API_URL end in /hub/api?"
+    )]
     Unparsable {
         /// Method and path.
         what: String,
@@ -60,7 +64,9 @@ pub enum HubError {
         why: String,
     },
     /// An answer beyond any sensible size.
-    #[error("{what}: the answer is larger than {limit} bytes and was dropped. Set a smaller hub.page_size")]
+    #[error(
+        "{what}: the answer is larger than {limit} bytes and was dropped. Set a smaller hub.page_size"
+    )]
     TooLarge {
         /// Method and path.
         what: String,
@@ -136,7 +142,9 @@ pub enum ProbeError {
         status: u16,
     },
     /// Another status.
-    #[error("{what}: {status}. The server is starting, stopping or broken, or it is no Jupyter server")]
+    #[error(
+        "{what}: {status}. The server is starting, stopping or broken, or it is no Jupyter server"
+    )]
     Status {
         /// Method and path.
         what: String,
@@ -183,20 +191,27 @@ impl ProbeError {
     }
 }
 
-/// What to do about a status; `scopes` are what the request needs.
-pub(super) fn remedy(status: u16, scopes: &str) -> String {
+/// What to do about a status, given what the Hub `said`; `scopes` are what the request needs.
+pub(super) fn remedy(status: u16, said: Option<&str>, scopes: &str) -> String {
+    // For the Hub an unknown token is a 403 like any other.
+    let unknown_token =
+        scopes.is_empty() || said.is_some_and(|s| s.contains("invalid credentials"));
     match status {
-        401 => "The Hub does not know the token: is JUPYTERHUB_API_TOKEN this Hub's?".to_owned(),
-        403 if scopes.is_empty() => {
-            "The Hub does not accept the token: is JUPYTERHUB_API_TOKEN this Hub's?".to_owned()
+        401 | 403 if unknown_token => {
+            "The Hub does not know the token: is JUPYTERHUB_API_TOKEN this Hub's?".to_owned()
         }
-        403 => format!("Give the service's role the scopes {scopes} (c.JupyterHub.load_roles)"),
-        404 => "The Hub has nothing there: it is gone, or JUPYTERHUB_API_URL is wrong".to_owned(),
+        401 | 403 => {
+            format!("Give the service's role the scopes {scopes} (c.JupyterHub.load_roles)")
+        }
+        404 => "The Hub has nothing there: it is gone, the token's scopes are limited to others, or JUPYTERHUB_API_URL is wrong".to_owned(),
         429 | 500.. => "The Hub is restarting or in trouble; its log says more".to_owned(),
         _ => "See the Hub's log".to_owned(),
     }
 }
 
 fn quoted(said: Option<&str>) -> String {
-    said.map(|said| format!(" ({said})")).unwrap_or_default()
+    match said {
+        Some(said) if !said.is_empty() => format!(" ({said})"),
+        _ => String::new(),
+    }
 }

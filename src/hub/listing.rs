@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::client::{Call, Client};
 use super::error::HubError;
 use super::json;
-use super::wire::{self, Owner};
+use super::wire::{self, Owner, Skipped};
 use crate::domain::Server;
 
 /// The Hub cuts a list without pages here, silently.
@@ -31,15 +31,6 @@ impl Listing {
     pub fn is_complete(&self) -> bool {
         self.skipped.is_empty() && self.incomplete.is_empty()
     }
-}
-
-/// An entry that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// Which one.
-    pub what: String,
-    /// Why.
-    pub reason: String,
 }
 
 /// How many servers lack a part that the token may not see. Hidden is not the same as empty.
@@ -76,7 +67,12 @@ struct Position {
 pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<Listing, HubError> {
     let mut listing = Listing::default();
     let limit = page_size.map(u64::from);
-    let mut cursor = Cursor { offset: 0, limit, total: None, failures: 0 };
+    let mut cursor = Cursor {
+        offset: 0,
+        limit,
+        total: None,
+        failures: 0,
+    };
     loop {
         let call = cursor.call(client)?;
         let more = match fetch(client, &call).await {
@@ -100,12 +96,17 @@ pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<List
 
 async fn fetch(client: &Client, call: &Call) -> Result<Page, HubError> {
     let body = client.get(call).await?;
-    json::parse(&body).and_then(page).map_err(|why| call.unparsable(why))
+    json::parse(&body)
+        .and_then(page)
+        .map_err(|why| call.unparsable(why))
 }
 
 fn page(value: Value) -> Result<Page, String> {
     if let Value::Array(users) = value {
-        return Ok(Page { users, position: None });
+        return Ok(Page {
+            users,
+            position: None,
+        });
     }
     let mut model = json::object(value)?;
     let mut position: Map<String, Value> = json::required(&mut model, "_pagination")?;
@@ -119,7 +120,10 @@ fn page(value: Value) -> Result<Page, String> {
         total: json::required(&mut position, "total")?,
         next,
     };
-    Ok(Page { users: json::required(&mut model, "items")?, position: Some(position) })
+    Ok(Page {
+        users: json::required(&mut model, "items")?,
+        position: Some(position),
+    })
 }
 
 impl Cursor {
@@ -139,7 +143,9 @@ impl Cursor {
         let Some(position) = &page.position else {
             if page.users.len() >= BARE_LIST_CUT {
                 let n = page.users.len();
-                incomplete.push(format!("the Hub sent {n} users without pages and may hold more"));
+                incomplete.push(format!(
+                    "the Hub sent {n} users without pages and may hold more"
+                ));
             }
             return false;
         };
@@ -156,7 +162,9 @@ impl Cursor {
             }
             Some(next) => {
                 let here = self.offset;
-                incomplete.push(format!("after offset {here} the Hub sent us back to {next}"));
+                incomplete.push(format!(
+                    "after offset {here} the Hub sent us back to {next}"
+                ));
                 false
             }
             None => false,
@@ -172,7 +180,9 @@ impl Cursor {
         self.offset = last;
         let more = self.total.is_some_and(|total| last < total);
         if more && self.failures >= FAILED_PAGES {
-            incomplete.push(format!("users from {last} on were not asked for: the Hub is out"));
+            incomplete.push(format!(
+                "users from {last} on were not asked for: the Hub is out"
+            ));
             return false;
         }
         more
@@ -184,7 +194,7 @@ impl Listing {
         for user in users {
             match wire::owner(user) {
                 Ok((owner, servers)) => self.add_servers(&owner, servers),
-                Err(reason) => self.skip("a user".to_owned(), reason),
+                Err(skipped) => self.skipped.push(skipped),
             }
         }
     }
@@ -198,12 +208,11 @@ impl Listing {
                     self.servers.push(shown.server);
                 }
                 Ok(None) => {}
-                Err(reason) => self.skip(format!("{}/{name}", owner.name), reason),
+                Err(reason) => {
+                    let what = format!("server {}/{name}", owner.name);
+                    self.skipped.push(Skipped { what, reason });
+                }
             }
         }
-    }
-
-    fn skip(&mut self, what: String, reason: String) {
-        self.skipped.push(Skipped { what, reason });
     }
 }

@@ -64,7 +64,10 @@ mod tests {
     use super::*;
 
     fn answer(size: usize) -> Kept {
-        Kept { etag: HeaderValue::from_static("\"x\""), body: vec![0; size].into() }
+        Kept {
+            etag: HeaderValue::from_static("\"x\""),
+            body: vec![0; size].into(),
+        }
     }
 
     #[test]

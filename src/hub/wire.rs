@@ -3,6 +3,7 @@
 //! Unknown fields are ignored; a field we decide by that has a wrong type spoils its entry only.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -25,30 +26,63 @@ pub(super) struct Shown {
     pub(super) state_shown: bool,
 }
 
-/// Splits a user's model into the owner and the models of the servers by name.
-pub(super) fn owner(model: Value) -> Result<(Owner, Map<String, Value>), String> {
-    let mut model = json::object(model)?;
-    let name: String = json::required(&mut model, "name")?;
-    let in_words = |why| format!("user {name}: {why}");
-    let servers = match model.remove("servers") {
-        // The Hub leaves the field out, without an error, where the scope is missing.
-        None => Err("`servers` is missing; the token needs the scope read:servers".to_owned()),
-        Some(servers) => json::object(servers).map_err(|why| format!("`servers` is {why}")),
+/// An entry that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Which one.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.reason)
     }
-    .map_err(in_words)?;
-    let owner = Owner {
-        groups: json::optional(&mut model, "groups").map_err(in_words)?,
-        admin: json::optional(&mut model, "admin").map_err(in_words)?.unwrap_or(false),
-        addresses: addresses(&model),
-        name,
+}
+
+/// Splits a user's model into the owner and the models of the servers by name.
+pub(super) fn owner(model: Value) -> Result<(Owner, Map<String, Value>), Skipped> {
+    let named = json::object(model).and_then(|mut model| {
+        let name: String = json::required(&mut model, "name")?;
+        Ok((name, model))
+    });
+    let (name, mut model) = named.map_err(|reason| {
+        let what = "a user without a readable name".to_owned();
+        Skipped { what, reason }
+    })?;
+    let mut read = || {
+        let servers = servers(&mut model)?;
+        let owner = Owner {
+            name: name.clone(),
+            groups: json::optional(&mut model, "groups")?,
+            admin: json::optional(&mut model, "admin")?.unwrap_or(false),
+            addresses: addresses(&model),
+        };
+        Ok((owner, servers))
     };
-    Ok((owner, servers))
+    read().map_err(|reason| Skipped {
+        what: format!("user {name}"),
+        reason,
+    })
+}
+
+/// The Hub leaves the field out, without an error, where the scope is missing.
+fn servers(model: &mut Map<String, Value>) -> Result<Map<String, Value>, String> {
+    let servers = model
+        .remove("servers")
+        .ok_or("`servers` is missing; the token needs the scope read:servers for this user")?;
+    json::object(servers).map_err(|why| format!("`servers` is {why}"))
 }
 
 /// Every text of `user_info` (Hub 6) and the mail of `auth_state`, whose other texts are secrets.
 fn addresses(model: &Map<String, Value>) -> BTreeMap<String, String> {
     let texts = |source: &'static str| {
-        let fields = model.get(source).and_then(Value::as_object).into_iter().flatten();
+        let fields = model
+            .get(source)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         fields.filter_map(move |(key, value)| {
             let text = value.as_str().filter(|text| !text.is_empty())?;
             Some((format!("{source}.{key}"), text.to_owned()))
@@ -70,7 +104,10 @@ impl Owner {
         }
         let state = model.remove("state");
         let server = Server {
-            id: ServerId { user: UserName(self.name.clone()), name: ServerName(name.to_owned()) },
+            id: ServerId {
+                user: UserName(self.name.clone()),
+                name: ServerName(name.to_owned()),
+            },
             groups: self.groups.clone().unwrap_or_default(),
             admin: self.admin,
             profile: profile(&model, state.as_ref()),
@@ -80,18 +117,28 @@ impl Owner {
             pending,
             ready,
             addresses: self.addresses.clone(),
-            spawner: state.as_ref().map_or_else(SpawnerState::default, spawner::read),
+            spawner: state
+                .as_ref()
+                .map_or_else(SpawnerState::default, spawner::read),
             path: path(json::optional(&mut model, "url")?.unwrap_or_default()),
         };
-        Ok(Some(Shown { server, state_shown: state.is_some() }))
+        Ok(Some(Shown {
+            server,
+            state_shown: state.is_some(),
+        }))
     }
 }
 
 /// KubeSpawner's profile is an option of the user's; ProfilesSpawner keeps it in its state.
 fn profile(model: &Map<String, Value>, state: Option<&Value>) -> Option<String> {
-    let chosen = model.get("user_options").and_then(|options| options.get("profile"));
+    let chosen = model
+        .get("user_options")
+        .and_then(|options| options.get("profile"));
     let wrapped = || state?.get("profile")?.as_str();
-    chosen.and_then(Value::as_str).or_else(wrapped).map(str::to_owned)
+    chosen
+        .and_then(Value::as_str)
+        .or_else(wrapped)
+        .map(str::to_owned)
 }
 
 /// A Hub with subdomains gives a whole address.
@@ -104,7 +151,7 @@ fn path(url: String) -> String {
 
 /// The server `name` of the user whose model this is.
 pub(super) fn one_server(model: Value, name: &ServerName) -> Result<Option<Server>, String> {
-    let (owner, mut servers) = owner(model)?;
+    let (owner, mut servers) = owner(model).map_err(|skipped| skipped.to_string())?;
     let Some(model) = servers.remove(&name.0) else {
         return Ok(None);
     };
