@@ -4,6 +4,7 @@ Paste this into jupyterhub_config.py, or load it from there:
 
     load_subconfig("jupyterhub_config_example.py")
 
+It adds to the lists that are there, so it belongs after any line that sets c.JupyterHub.services or load_roles.
 Everything that gpu-culler itself decides (limits, mail, mode) is in its own file, given by --config.
 The default mode there is "observe": it looks, decides and shows, and neither mails nor stops anything.
 """
@@ -39,7 +40,6 @@ c.JupyterHub.load_roles.append(
 )
 
 # Who may log in to the service's page. Admins may anyway; this lets every user see and keep their own session.
-# JupyterHub 6: if you set extra_user_scopes already, add this scope to your set.
-c.JupyterHub.extra_user_scopes = {"access:services!service=gpu-culler"}
-# JupyterHub 5 has no extra_user_scopes. Use this instead (and repeat what else your users may do):
+c.JupyterHub.extra_user_scopes.update({"access:services!service=gpu-culler"})
+# JupyterHub 5 has no extra_user_scopes. Use this instead (and repeat there what else your users may do):
 # c.JupyterHub.load_roles.append({"name": "user", "scopes": ["self", "access:services!service=gpu-culler"]})

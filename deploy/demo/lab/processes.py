@@ -29,9 +29,13 @@ def family(process):
 
 def describe(process):
     """One line about it for people."""
-    with process.oneshot():
-        megabytes = process.memory_info().rss / 2**20
-        return f"{process.pid:>7} {process.ppid():>7} {megabytes:>5.0f} MB  {' '.join(process.cmdline())[:90]}"
+    try:
+        with process.oneshot():
+            megabytes = process.memory_info().rss / 2**20
+            program = " ".join(word.rpartition("/")[2] for word in process.cmdline())
+            return f"{process.pid:>7} {process.ppid():>7} {megabytes:>5.0f} MB  {program[:90]}"
+    except psutil.NoSuchProcess:
+        return f"{process.pid:>7} just ended"
 
 
 def end_all(mark, patience=5.0):
