@@ -11,10 +11,9 @@ def test_a_cell_run_before_the_deadline_saves_the_server(start_hub, culler_confi
     eventually("nora is warned", lambda: mailbox.to(nora.address), within=60)
 
     nora.kernel.run("1 + 1")
-    nora.kernel.start("import time; time.sleep(45)")
     nora.leave()
 
-    holds("her server runs past the old deadline", nora.is_running, during=40)
+    # The old deadline is 20 s away; a new warning can come after 15 s, and a stop only 20 s after that.
+    holds("her server runs past the old deadline", nora.is_running, during=28)
     assert len(nora.processes()) == 2
-    assert len(mailbox.mails) == 1
     assert not hub.metrics("gpu_culler_stops_total")

@@ -44,9 +44,10 @@ class Hub:
                 self._start_once()
                 return self
             except (AssertionError, OSError) as error:
-                print(f"start {attempt} of the Hub failed: {error}\n{self.log_tail()}", file=sys.stderr)
+                reason = f"start {attempt} of the Hub failed: {error}"
+                print(reason, file=sys.stderr)
                 self.kill()
-        raise RuntimeError("the Hub did not start; its log is above")
+        raise RuntimeError(reason)
 
     def stop(self, patience=20.0):
         """Lets the Hub end its servers and services itself, then ends what is left; returns what would not end."""
