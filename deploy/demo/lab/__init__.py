@@ -1,0 +1,1 @@
+"""A real JupyterHub with real people's servers and kernels, started and ended by a program."""
