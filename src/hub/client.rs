@@ -32,20 +32,12 @@ pub(super) struct Call {
 impl Call {
     /// A reading request that needs `scopes`.
     pub(super) fn get(url: Url, scopes: &'static str) -> Self {
-        Self {
-            method: Method::GET,
-            url,
-            scopes,
-        }
+        Self { method: Method::GET, url, scopes }
     }
 
     /// A stop, which needs `scopes`.
     pub(super) fn delete(url: Url, scopes: &'static str) -> Self {
-        Self {
-            method: Method::DELETE,
-            url,
-            scopes,
-        }
+        Self { method: Method::DELETE, url, scopes }
     }
 
     /// The same request with query arguments.
@@ -56,10 +48,7 @@ impl Call {
 
     /// The complaint that the answer was not understood.
     pub(super) fn unparsable(&self, why: String) -> HubError {
-        HubError::Unparsable {
-            what: self.to_string(),
-            why,
-        }
+        HubError::Unparsable { what: self.to_string(), why }
     }
 }
 
@@ -120,9 +109,7 @@ impl Client {
             .retry(backoff())
             .when(|error| {
                 error.is_transient()
-                    || error.is_forbidden()
-                        && self.is_unsettled()
-                        && std::mem::take(&mut second_chance)
+                    || error.is_forbidden() && self.is_unsettled() && std::mem::take(&mut second_chance)
             })
             .await?;
         Ok(answer.body)
@@ -137,10 +124,7 @@ impl Client {
             .map_err(|failure| HubError::failed(call.to_string(), failure, self.timeout))
             .and_then(|answer| self.judge(call, answer));
         if result.as_ref().is_err_and(HubError::is_transient) {
-            *self
-                .last_trouble
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            *self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
         result
     }
@@ -154,21 +138,13 @@ impl Client {
                 // What is sent may come back in an error, so the token is taken out again.
                 let said = said(&answer).map(|s| s.replace(self.token.expose_secret(), "…"));
                 let remedy = remedy(status, said.as_deref(), call.scopes);
-                Err(HubError::Status {
-                    what,
-                    status,
-                    said,
-                    remedy,
-                })
+                Err(HubError::Status { what, status, said, remedy })
             }
         }
     }
 
     fn is_unsettled(&self) -> bool {
-        let last = self
-            .last_trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
         last.elapsed() < UNSETTLED
     }
 }

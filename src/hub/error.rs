@@ -14,9 +14,7 @@ pub enum HubError {
     #[error("`{0}` cannot be part of an address; the Hub cannot be asked about it")]
     BadName(String),
     /// No connection, or it broke.
-    #[error(
-        "{what}: no connection ({why}). Is the Hub restarting, and is JUPYTERHUB_API_URL right?"
-    )]
+    #[error("{what}: no connection ({why}). Is the Hub restarting, and is JUPYTERHUB_API_URL right?")]
     Unreachable {
         /// Method and path.
         what: String,
@@ -54,9 +52,7 @@ pub enum HubError {
         status: u16,
     },
     /// An answer that is not the Hub's API.
-    #[error(
-        "{what}: the answer is not what a Hub gives: {why}. Does JUPYTERHUB_API_URL end in /hub/api?"
-    )]
+    #[error("{what}: the answer is not what a Hub gives: {why}. Does JUPYTERHUB_API_URL end in /hub/api?")]
     Unparsable {
         /// Method and path.
         what: String,
@@ -64,9 +60,7 @@ pub enum HubError {
         why: String,
     },
     /// An answer beyond any sensible size.
-    #[error(
-        "{what}: the answer is larger than {limit} bytes and was dropped. Set a smaller hub.page_size"
-    )]
+    #[error("{what}: the answer is larger than {limit} bytes and was dropped. Set a smaller hub.page_size")]
     TooLarge {
         /// Method and path.
         what: String,
@@ -142,9 +136,7 @@ pub enum ProbeError {
         status: u16,
     },
     /// Another status.
-    #[error(
-        "{what}: {status}. The server is starting, stopping or broken, or it is no Jupyter server"
-    )]
+    #[error("{what}: {status}. The server is starting, stopping or broken, or it is no Jupyter server")]
     Status {
         /// Method and path.
         what: String,
@@ -194,8 +186,7 @@ impl ProbeError {
 /// What to do about a status, given what the Hub `said`; `scopes` are what the request needs.
 pub(super) fn remedy(status: u16, said: Option<&str>, scopes: &str) -> String {
     // For the Hub an unknown token is a 403 like any other.
-    let unknown_token =
-        scopes.is_empty() || said.is_some_and(|s| s.contains("invalid credentials"));
+    let unknown_token = scopes.is_empty() || said.is_some_and(|s| s.contains("invalid credentials"));
     match status {
         401 | 403 if unknown_token => {
             "The Hub does not know the token: is JUPYTERHUB_API_TOKEN this Hub's?".to_owned()

@@ -31,9 +31,7 @@ pub(super) fn client(
     timeout: Duration,
 ) -> Result<reqwest::Client, String> {
     // reqwest is built without a TLS provider of its own; a second call is harmless.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
+    rustls::crypto::ring::default_provider().install_default().ok();
     let builder = || -> Result<ClientBuilder, String> {
         let builder = reqwest::Client::builder()
             .user_agent(concat!("gpu-culler/", env!("CARGO_PKG_VERSION")))
@@ -59,10 +57,8 @@ fn authorization(token: &SecretString) -> Result<HeaderMap, String> {
     if token.expose_secret().is_empty() {
         return Err("there is no API token; is JUPYTERHUB_API_TOKEN set?".to_owned());
     }
-    let mut value =
-        HeaderValue::from_str(&format!("token {}", token.expose_secret())).map_err(|_| {
-            "the API token holds a character (a line end?) that no token can".to_owned()
-        })?;
+    let mut value = HeaderValue::from_str(&format!("token {}", token.expose_secret()))
+        .map_err(|_| "the API token holds a character (a line end?) that no token can".to_owned())?;
     value.set_sensitive(true);
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }
@@ -119,11 +115,7 @@ async fn body(response: &mut Response, limit: usize) -> Result<Vec<u8>, Failure>
 
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
-        if error.is_timeout() {
-            Self::TimedOut
-        } else {
-            Self::Unreachable(cause(&error))
-        }
+        if error.is_timeout() { Self::TimedOut } else { Self::Unreachable(cause(&error)) }
     }
 }
 

@@ -37,10 +37,7 @@ pub(super) fn optional<T: DeserializeOwned>(
 }
 
 /// A field that must be there.
-pub(super) fn required<T: DeserializeOwned>(
-    map: &mut Map<String, Value>,
-    key: &str,
-) -> Result<T, String> {
+pub(super) fn required<T: DeserializeOwned>(map: &mut Map<String, Value>, key: &str) -> Result<T, String> {
     optional(map, key)?.ok_or_else(|| format!("`{key}` is missing"))
 }
 
@@ -50,9 +47,7 @@ pub(super) struct Stamp(pub(super) Timestamp);
 impl<'de> Deserialize<'de> for Stamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        instant(&text)
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom("no instant"))
+        instant(&text).map(Self).ok_or_else(|| serde::de::Error::custom("no instant"))
     }
 }
 
@@ -100,13 +95,7 @@ mod tests {
 
     #[test]
     fn what_is_no_instant_is_refused() {
-        for text in [
-            "",
-            "soon",
-            "2026-13-01T09:00:00Z",
-            "2026-12-01T09:00:00+99:00",
-            "1764579600",
-        ] {
+        for text in ["", "soon", "2026-13-01T09:00:00Z", "2026-12-01T09:00:00+99:00", "1764579600"] {
             assert_eq!(instant(text), None, "{text}");
         }
     }

@@ -5,17 +5,11 @@ use serde_json::{Map, Value};
 use super::json;
 use crate::domain::{Jupyter, Kernel, KernelState, Terminal};
 
-fn list<T>(
-    value: Value,
-    read: fn(Map<String, Value>) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
+fn list<T>(value: Value, read: fn(Map<String, Value>) -> Result<T, String>) -> Result<Vec<T>, String> {
     let Value::Array(items) = value else {
         return Err("not a list".to_owned());
     };
-    items
-        .into_iter()
-        .map(|item| json::object(item).and_then(read))
-        .collect()
+    items.into_iter().map(|item| json::object(item).and_then(read)).collect()
 }
 
 /// `GET api/kernels`.
@@ -34,11 +28,7 @@ pub(super) fn kernels(value: Value) -> Result<Vec<Kernel>, String> {
 
 /// `GET api/terminals`.
 pub(super) fn terminals(value: Value) -> Result<Vec<Terminal>, String> {
-    list(value, |mut terminal| {
-        Ok(Terminal {
-            last_activity: json::stamp(&mut terminal, "last_activity")?,
-        })
-    })
+    list(value, |mut terminal| Ok(Terminal { last_activity: json::stamp(&mut terminal, "last_activity")? }))
 }
 
 /// `GET api/status`.
@@ -55,13 +45,9 @@ pub(super) fn status(value: Value) -> Result<Jupyter, String> {
 pub(super) fn sessions(value: Value) -> Result<Vec<(String, String)>, String> {
     let pairs = list(value, |mut session| {
         let kernel: Option<Value> = json::optional(&mut session, "kernel")?;
-        let id = kernel
-            .as_ref()
-            .and_then(|kernel| kernel.get("id")?.as_str());
+        let id = kernel.as_ref().and_then(|kernel| kernel.get("id")?.as_str());
         let path = session.get("path").and_then(Value::as_str);
-        Ok(id
-            .zip(path)
-            .map(|(id, path)| (id.to_owned(), path.to_owned())))
+        Ok(id.zip(path).map(|(id, path)| (id.to_owned(), path.to_owned())))
     })?;
     Ok(pairs.into_iter().flatten().collect())
 }

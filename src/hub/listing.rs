@@ -67,12 +67,7 @@ struct Position {
 pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<Listing, HubError> {
     let mut listing = Listing::default();
     let limit = page_size.map(u64::from);
-    let mut cursor = Cursor {
-        offset: 0,
-        limit,
-        total: None,
-        failures: 0,
-    };
+    let mut cursor = Cursor { offset: 0, limit, total: None, failures: 0 };
     loop {
         let call = cursor.call(client)?;
         let more = match fetch(client, &call).await {
@@ -96,17 +91,12 @@ pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<List
 
 async fn fetch(client: &Client, call: &Call) -> Result<Page, HubError> {
     let body = client.get(call).await?;
-    json::parse(&body)
-        .and_then(page)
-        .map_err(|why| call.unparsable(why))
+    json::parse(&body).and_then(page).map_err(|why| call.unparsable(why))
 }
 
 fn page(value: Value) -> Result<Page, String> {
     if let Value::Array(users) = value {
-        return Ok(Page {
-            users,
-            position: None,
-        });
+        return Ok(Page { users, position: None });
     }
     let mut model = json::object(value)?;
     let mut position: Map<String, Value> = json::required(&mut model, "_pagination")?;
@@ -120,10 +110,7 @@ fn page(value: Value) -> Result<Page, String> {
         total: json::required(&mut position, "total")?,
         next,
     };
-    Ok(Page {
-        users: json::required(&mut model, "items")?,
-        position: Some(position),
-    })
+    Ok(Page { users: json::required(&mut model, "items")?, position: Some(position) })
 }
 
 impl Cursor {
@@ -143,9 +130,7 @@ impl Cursor {
         let Some(position) = &page.position else {
             if page.users.len() >= BARE_LIST_CUT {
                 let n = page.users.len();
-                incomplete.push(format!(
-                    "the Hub sent {n} users without pages and may hold more"
-                ));
+                incomplete.push(format!("the Hub sent {n} users without pages and may hold more"));
             }
             return false;
         };
@@ -162,9 +147,7 @@ impl Cursor {
             }
             Some(next) => {
                 let here = self.offset;
-                incomplete.push(format!(
-                    "after offset {here} the Hub sent us back to {next}"
-                ));
+                incomplete.push(format!("after offset {here} the Hub sent us back to {next}"));
                 false
             }
             None => false,
@@ -180,9 +163,7 @@ impl Cursor {
         self.offset = last;
         let more = self.total.is_some_and(|total| last < total);
         if more && self.failures >= FAILED_PAGES {
-            incomplete.push(format!(
-                "users from {last} on were not asked for: the Hub is out"
-            ));
+            incomplete.push(format!("users from {last} on were not asked for: the Hub is out"));
             return false;
         }
         more

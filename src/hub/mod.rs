@@ -99,10 +99,7 @@ pub struct Hub {
 impl Hub {
     /// A client for the Hub; nothing is sent yet.
     pub fn new(settings: HubSettings) -> Result<Self, HubError> {
-        Ok(Self {
-            client: Client::new(&settings)?,
-            page_size: settings.page_size,
-        })
+        Ok(Self { client: Client::new(&settings)?, page_size: settings.page_size })
     }
 
     /// The Hub's version; needs no scope, so it tells "unreachable" from "not allowed".
@@ -135,17 +132,10 @@ impl Hub {
     ///
     /// A token whose scopes are limited to other people also gets `None`, for the Hub answers 404.
     pub async fn server(&self, id: &ServerId) -> Result<Option<Server>, HubError> {
-        let call = Call::get(
-            self.client.route(&["users", &id.user.0])?,
-            "list:users and read:servers",
-        );
+        let call = Call::get(self.client.route(&["users", &id.user.0])?, "list:users and read:servers");
         let answer = match self.client.get(&call).await {
             Ok(answer) => answer,
-            Err(HubError::Status {
-                status: 404,
-                said: Some(_),
-                ..
-            }) => return Ok(None),
+            Err(HubError::Status { status: 404, said: Some(_), .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
         let model = json::parse(&answer).map_err(|why| call.unparsable(why))?;
@@ -154,8 +144,6 @@ impl Hub {
 
     async fn object(&self, call: &Call) -> Result<serde_json::Map<String, Value>, HubError> {
         let answer = self.client.get(call).await?;
-        json::parse(&answer)
-            .and_then(json::object)
-            .map_err(|why| call.unparsable(why))
+        json::parse(&answer).and_then(json::object).map_err(|why| call.unparsable(why))
     }
 }

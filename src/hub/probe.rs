@@ -116,10 +116,7 @@ impl Prober {
             let of_kernel = sessions.value.iter().find(|(id, _)| *id == kernel.id);
             kernel.notebook = of_kernel.map(|(_, path)| path.clone());
         }
-        Ok(Look {
-            jupyter,
-            left_trace,
-        })
+        Ok(Look { jupyter, left_trace })
     }
 
     /// A server whose terminals are switched off answers 404 and has none.
@@ -135,9 +132,7 @@ impl Prober {
         if no_kernels {
             return Told::default();
         }
-        self.ask(base, "api/sessions", jupyter::sessions)
-            .await
-            .unwrap_or_default()
+        self.ask(base, "api/sessions", jupyter::sessions).await.unwrap_or_default()
     }
 
     async fn ask<T>(
@@ -165,21 +160,13 @@ impl Prober {
         }
         let answer = http::exchange(request, BODY_LIMIT)
             .await
-            .map_err(|failure| {
-                ProbeError::failed(what.to_owned(), failure, self.request_timeout)
-            })?;
+            .map_err(|failure| ProbeError::failed(what.to_owned(), failure, self.request_timeout))?;
         match (answer.status, kept) {
             (304, Some(kept)) => Ok((kept.body, false)),
             (200, _) => {
                 let body: Arc<[u8]> = answer.body.into();
                 match answer.etag {
-                    Some(etag) => self.remembered.keep(
-                        &address,
-                        Kept {
-                            etag,
-                            body: body.clone(),
-                        },
-                    ),
+                    Some(etag) => self.remembered.keep(&address, Kept { etag, body: body.clone() }),
                     None => self.remembered.forget(&address),
                 }
                 Ok((body, true))

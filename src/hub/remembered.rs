@@ -64,10 +64,7 @@ mod tests {
     use super::*;
 
     fn answer(size: usize) -> Kept {
-        Kept {
-            etag: HeaderValue::from_static("\"x\""),
-            body: vec![0; size].into(),
-        }
+        Kept { etag: HeaderValue::from_static("\"x\""), body: vec![0; size].into() }
     }
 
     #[test]

@@ -13,31 +13,13 @@ pub struct ScopeNeed {
 }
 
 const OBSERVE: [ScopeNeed; 4] = [
-    ScopeNeed {
-        scope: "list:users",
-        why: "to see who has a server",
-    },
-    ScopeNeed {
-        scope: "read:servers",
-        why: "to see the servers; without it the list is silently empty",
-    },
-    ScopeNeed {
-        scope: "admin:server_state",
-        why: "to find a server's processes, container, pod or job",
-    },
-    ScopeNeed {
-        scope: "read:users:groups",
-        why: "to apply rules by group",
-    },
+    ScopeNeed { scope: "list:users", why: "to see who has a server" },
+    ScopeNeed { scope: "read:servers", why: "to see the servers; without it the list is silently empty" },
+    ScopeNeed { scope: "admin:server_state", why: "to find a server's processes, container, pod or job" },
+    ScopeNeed { scope: "read:users:groups", why: "to apply rules by group" },
 ];
-const STOP: ScopeNeed = ScopeNeed {
-    scope: "delete:servers",
-    why: "to stop servers",
-};
-const PROBE: ScopeNeed = ScopeNeed {
-    scope: "access:servers",
-    why: "to read kernels and terminals",
-};
+const STOP: ScopeNeed = ScopeNeed { scope: "delete:servers", why: "to stop servers" };
+const PROBE: ScopeNeed = ScopeNeed { scope: "access:servers", why: "to read kernels and terminals" };
 
 /// The scopes needed to observe, and besides to `stop` servers and to `probe` kernels.
 pub fn needed(stop: bool, probe: bool) -> Vec<ScopeNeed> {
@@ -48,8 +30,7 @@ pub fn needed(stop: bool, probe: bool) -> Vec<ScopeNeed> {
 
 /// Those of `needs` that are not granted to any extent.
 pub fn missing(granted: &BTreeSet<String>, needs: &[ScopeNeed]) -> Vec<ScopeNeed> {
-    let lacks =
-        |need: &&ScopeNeed| !granted.contains(need.scope) && filters(granted, need).is_empty();
+    let lacks = |need: &&ScopeNeed| !granted.contains(need.scope) && filters(granted, need).is_empty();
     needs.iter().filter(lacks).cloned().collect()
 }
 
@@ -64,11 +45,7 @@ pub fn limited(granted: &BTreeSet<String>, needs: &[ScopeNeed]) -> Vec<(ScopeNee
 }
 
 fn filters(granted: &BTreeSet<String>, need: &ScopeNeed) -> Vec<String> {
-    let of_need = |scope: &&String| {
-        scope
-            .split_once('!')
-            .is_some_and(|(name, _)| name == need.scope)
-    };
+    let of_need = |scope: &&String| scope.split_once('!').is_some_and(|(name, _)| name == need.scope);
     granted.iter().filter(of_need).cloned().collect()
 }
 
@@ -94,12 +71,7 @@ mod tests {
 
     #[test]
     fn what_is_not_granted_is_missing() {
-        let have = granted(&[
-            "list:users",
-            "read:servers",
-            "read:servers:x",
-            "read:users:groups",
-        ]);
+        let have = granted(&["list:users", "read:servers", "read:servers:x", "read:users:groups"]);
         let lacking = missing(&have, &needed(true, false));
         assert_eq!(names(&lacking), ["admin:server_state", "delete:servers"]);
     }

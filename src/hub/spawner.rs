@@ -41,29 +41,18 @@ mod tests {
         let state = |value| read(&value);
         assert_eq!(state(json!({"pid": 4242})).pid, Some(4242));
         assert_eq!(
-            state(json!({"unit_name": "jupyter-al-singleuser.service"}))
-                .unit
-                .as_deref(),
+            state(json!({"unit_name": "jupyter-al-singleuser.service"})).unit.as_deref(),
             Some("jupyter-al-singleuser")
         );
-        assert_eq!(
-            state(json!({"object_id": "c0"})).container.as_deref(),
-            Some("c0")
-        );
-        assert_eq!(
-            state(json!({"container_id": "c1"})).container.as_deref(),
-            Some("c1")
-        );
+        assert_eq!(state(json!({"object_id": "c0"})).container.as_deref(), Some("c0"));
+        assert_eq!(state(json!({"container_id": "c1"})).container.as_deref(), Some("c1"));
         assert_eq!(
             state(json!({"pod_name": "jupyter-al", "namespace": "hub"})).pod,
             Some(("jupyter-al".to_owned(), "hub".to_owned()))
         );
         assert_eq!(state(json!({"job_id": "17"})).job.as_deref(), Some("17"));
         assert_eq!(state(json!({"job_id": 17})).job.as_deref(), Some("17"));
-        assert_eq!(
-            state(json!({"child_state": {"pid": 7}, "profile": "p"})).pid,
-            Some(7)
-        );
+        assert_eq!(state(json!({"child_state": {"pid": 7}, "profile": "p"})).pid, Some(7));
     }
 
     #[test]

@@ -22,9 +22,7 @@ pub enum StopAnswer {
 impl Stopper {
     /// A client that can stop; nothing is sent yet.
     pub fn new(settings: HubSettings) -> Result<Self, HubError> {
-        Ok(Self {
-            client: Client::new(&settings)?,
-        })
+        Ok(Self { client: Client::new(&settings)? })
     }
 
     /// Stops a server, once, and never removes a named server's record (which can delete its

@@ -1,9 +1,5 @@
 //! The Hub's side and the single-user server's side, played by a fake HTTP server.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a failed test should stop at once"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
 mod listing;
 mod one;
@@ -56,10 +52,7 @@ fn user_model(name: &str) -> Value {
 }
 
 async fn answer(server: &MockServer, path: &str, template: ResponseTemplate) {
-    Mock::given(matchers::path(path))
-        .respond_with(template)
-        .mount(server)
-        .await;
+    Mock::given(matchers::path(path)).respond_with(template).mount(server).await;
 }
 
 fn ok(body: Value) -> ResponseTemplate {

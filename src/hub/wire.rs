@@ -61,10 +61,7 @@ pub(super) fn owner(model: Value) -> Result<(Owner, Map<String, Value>), Skipped
         };
         Ok((owner, servers))
     };
-    read().map_err(|reason| Skipped {
-        what: format!("user {name}"),
-        reason,
-    })
+    read().map_err(|reason| Skipped { what: format!("user {name}"), reason })
 }
 
 /// The Hub leaves the field out, without an error, where the scope is missing.
@@ -78,11 +75,7 @@ fn servers(model: &mut Map<String, Value>) -> Result<Map<String, Value>, String>
 /// Every text of `user_info` (Hub 6) and the mail of `auth_state`, whose other texts are secrets.
 fn addresses(model: &Map<String, Value>) -> BTreeMap<String, String> {
     let texts = |source: &'static str| {
-        let fields = model
-            .get(source)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
+        let fields = model.get(source).and_then(Value::as_object).into_iter().flatten();
         fields.filter_map(move |(key, value)| {
             let text = value.as_str().filter(|text| !text.is_empty())?;
             Some((format!("{source}.{key}"), text.to_owned()))
@@ -104,10 +97,7 @@ impl Owner {
         }
         let state = model.remove("state");
         let server = Server {
-            id: ServerId {
-                user: UserName(self.name.clone()),
-                name: ServerName(name.to_owned()),
-            },
+            id: ServerId { user: UserName(self.name.clone()), name: ServerName(name.to_owned()) },
             groups: self.groups.clone().unwrap_or_default(),
             admin: self.admin,
             profile: profile(&model, state.as_ref()),
@@ -117,28 +107,18 @@ impl Owner {
             pending,
             ready,
             addresses: self.addresses.clone(),
-            spawner: state
-                .as_ref()
-                .map_or_else(SpawnerState::default, spawner::read),
+            spawner: state.as_ref().map_or_else(SpawnerState::default, spawner::read),
             path: path(json::optional(&mut model, "url")?.unwrap_or_default()),
         };
-        Ok(Some(Shown {
-            server,
-            state_shown: state.is_some(),
-        }))
+        Ok(Some(Shown { server, state_shown: state.is_some() }))
     }
 }
 
 /// KubeSpawner's profile is an option of the user's; ProfilesSpawner keeps it in its state.
 fn profile(model: &Map<String, Value>, state: Option<&Value>) -> Option<String> {
-    let chosen = model
-        .get("user_options")
-        .and_then(|options| options.get("profile"));
+    let chosen = model.get("user_options").and_then(|options| options.get("profile"));
     let wrapped = || state?.get("profile")?.as_str();
-    chosen
-        .and_then(Value::as_str)
-        .or_else(wrapped)
-        .map(str::to_owned)
+    chosen.and_then(Value::as_str).or_else(wrapped).map(str::to_owned)
 }
 
 /// A Hub with subdomains gives a whole address.

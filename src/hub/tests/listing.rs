@@ -12,12 +12,7 @@ struct Pages {
 impl Pages {
     fn of(names: &[&str], cap: usize) -> Self {
         let users = names.iter().map(|name| user_model(name)).collect();
-        Self {
-            users,
-            cap,
-            broken: Vec::new(),
-            totals: Vec::new(),
-        }
+        Self { users, cap, broken: Vec::new(), totals: Vec::new() }
     }
 }
 
@@ -25,9 +20,7 @@ impl wiremock::Respond for Pages {
     fn respond(&self, request: &wiremock::Request) -> ResponseTemplate {
         let number = |key: &str| {
             let mut pairs = request.url.query_pairs();
-            pairs
-                .find(|(k, _)| k == key)
-                .map(|(_, v)| v.parse::<usize>().unwrap())
+            pairs.find(|(k, _)| k == key).map(|(_, v)| v.parse::<usize>().unwrap())
         };
         let offset = number("offset").unwrap_or(0);
         let limit = number("limit").unwrap_or(50).min(self.cap);
@@ -36,16 +29,9 @@ impl wiremock::Respond for Pages {
         }
         let items: Vec<_> = self.users.iter().skip(offset).take(limit).collect();
         let total = self.users.len();
-        let shown = self
-            .totals
-            .iter()
-            .find(|(at, _)| *at == offset)
-            .map_or(total, |(_, n)| *n);
+        let shown = self.totals.iter().find(|(at, _)| *at == offset).map_or(total, |(_, n)| *n);
         let next = (offset + limit < total).then(|| {
-            let url = format!(
-                "http://forged.invalid/hub/api/users?offset={}",
-                offset + limit
-            );
+            let url = format!("http://forged.invalid/hub/api/users?offset={}", offset + limit);
             json!({"offset": offset + limit, "limit": limit, "url": url})
         });
         ok(json!({"items": items, "_pagination":
@@ -56,22 +42,12 @@ impl wiremock::Respond for Pages {
 async fn list(pages: Pages, page_size: Option<u32>) -> (Listing, Vec<String>) {
     let server = MockServer::start().await;
     Mock::given(matchers::path("/hub/api/users"))
-        .and(matchers::header(
-            "authorization",
-            format!("token {TOKEN}").as_str(),
-        ))
-        .and(matchers::header(
-            "accept",
-            "application/jupyterhub-pagination+json",
-        ))
+        .and(matchers::header("authorization", format!("token {TOKEN}").as_str()))
+        .and(matchers::header("accept", "application/jupyterhub-pagination+json"))
         .respond_with(pages)
         .mount(&server)
         .await;
-    let hub = Hub::new(HubSettings {
-        page_size,
-        ..settings(&server)
-    })
-    .unwrap();
+    let hub = Hub::new(HubSettings { page_size, ..settings(&server) }).unwrap();
     let listing = hub.servers().await.unwrap();
     (listing, asked(&server).await)
 }
@@ -83,11 +59,7 @@ async fn list_one_page(body: Value) -> Listing {
 }
 
 fn ids(listing: &Listing) -> Vec<String> {
-    listing
-        .servers
-        .iter()
-        .map(|server| server.id.to_string())
-        .collect()
+    listing.servers.iter().map(|server| server.id.to_string()).collect()
 }
 
 #[tokio::test]
@@ -95,8 +67,7 @@ async fn a_page_size_beyond_the_hubs_maximum_skips_nobody() {
     let (listing, asked) = list(Pages::of(&["a", "b", "c", "d", "e"], 2), Some(500)).await;
     assert_eq!(ids(&listing), ["a/", "b/", "c/", "d/", "e/"]);
     assert!(listing.is_complete());
-    let query =
-        |offset, limit| format!("/hub/api/users?state=active&offset={offset}&limit={limit}");
+    let query = |offset, limit| format!("/hub/api/users?state=active&offset={offset}&limit={limit}");
     // Only our own addresses were asked, though each page named a forged one as the next.
     assert_eq!(asked, [query(0, 500), query(2, 2), query(4, 2)]);
 }
@@ -105,21 +76,13 @@ async fn a_page_size_beyond_the_hubs_maximum_skips_nobody() {
 async fn an_empty_page_is_not_the_end_while_there_is_a_next() {
     let server = MockServer::start().await;
     let page = |items: Value, next: Value| {
-        ok(
-            json!({"items": items, "_pagination": {"offset": 0, "limit": 1, "total": 2, "next": next}}),
-        )
+        ok(json!({"items": items, "_pagination": {"offset": 0, "limit": 1, "total": 2, "next": next}}))
     };
     for (offset, template) in [
-        (
-            "0",
-            page(json!([]), json!({"offset": 1, "limit": 1, "url": ""})),
-        ),
+        ("0", page(json!([]), json!({"offset": 1, "limit": 1, "url": ""}))),
         ("1", page(json!([user_model("late")]), Value::Null)),
     ] {
-        Mock::given(matchers::query_param("offset", offset))
-            .respond_with(template)
-            .mount(&server)
-            .await;
+        Mock::given(matchers::query_param("offset", offset)).respond_with(template).mount(&server).await;
     }
     let listing = hub(&server).servers().await.unwrap();
     assert_eq!(ids(&listing), ["late/"]);
@@ -128,10 +91,7 @@ async fn an_empty_page_is_not_the_end_while_there_is_a_next() {
 
 #[tokio::test]
 async fn a_failing_page_costs_its_own_users_only() {
-    let pages = Pages {
-        broken: vec![2],
-        ..Pages::of(&["a", "b", "c", "d", "e"], 2)
-    };
+    let pages = Pages { broken: vec![2], ..Pages::of(&["a", "b", "c", "d", "e"], 2) };
     let (listing, _) = list(pages, None).await;
     assert_eq!(ids(&listing), ["a/", "b/", "e/"]);
     assert!(!listing.is_complete());
@@ -143,28 +103,16 @@ async fn a_failing_page_costs_its_own_users_only() {
 async fn a_hub_that_went_away_is_not_asked_for_every_page_left() {
     let names: Vec<_> = (0..20).map(|n| format!("u{n:02}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
-    let pages = Pages {
-        broken: (1..20).collect(),
-        ..Pages::of(&names, 1)
-    };
+    let pages = Pages { broken: (1..20).collect(), ..Pages::of(&names, 1) };
     let (listing, asked) = list(pages, None).await;
     assert_eq!(ids(&listing), ["u00/"]);
     assert_eq!(asked.len(), 1 + 2 * 3, "two pages, each tried three times");
-    assert!(
-        listing
-            .incomplete
-            .last()
-            .unwrap()
-            .contains("users from 3 on")
-    );
+    assert!(listing.incomplete.last().unwrap().contains("users from 3 on"));
 }
 
 #[tokio::test]
 async fn a_list_that_shrank_on_the_way_proves_nobodys_absence() {
-    let pages = Pages {
-        totals: vec![(2, 3)],
-        ..Pages::of(&["a", "b", "c", "d"], 2)
-    };
+    let pages = Pages { totals: vec![(2, 3)], ..Pages::of(&["a", "b", "c", "d"], 2) };
     let (listing, _) = list(pages, None).await;
     assert_eq!(listing.servers.len(), 4);
     assert!(!listing.is_complete());
@@ -219,10 +167,7 @@ async fn every_field_arrives_in_the_domain() {
             ("user_info.login".to_owned(), "al".to_owned()),
         ]
         .into(),
-        spawner: SpawnerState {
-            pid: Some(4242),
-            ..SpawnerState::default()
-        },
+        spawner: SpawnerState { pid: Some(4242), ..SpawnerState::default() },
         path: "/user/alice/".to_owned(),
     };
     assert_eq!(listing.servers, [expected]);
@@ -237,39 +182,21 @@ async fn a_hub_5_without_the_newer_fields_is_read() {
     let listing = list_one_page(json!([model])).await;
     let server = &listing.servers[0];
     assert_eq!(server.last_activity, None);
-    assert_eq!(
-        server.started,
-        Some("2026-12-01T08:00:00Z".parse().unwrap())
-    );
+    assert_eq!(server.started, Some("2026-12-01T08:00:00Z".parse().unwrap()));
     assert_eq!(server.pending.as_deref(), Some("spawn"));
     assert_eq!((server.profile.as_ref(), server.addresses.len()), (None, 0));
-    assert_eq!(
-        listing.hidden,
-        Hidden {
-            state: 1,
-            groups: 0
-        }
-    );
+    assert_eq!(listing.hidden, Hidden { state: 1, groups: 0 });
 }
 
 #[tokio::test]
 async fn what_the_token_may_not_see_is_told_apart_from_empty() {
     let (mut empty, mut hidden) = (user_model("a"), user_model("b"));
     empty["servers"][""]["state"] = json!({});
-    hidden["servers"][""]
-        .as_object_mut()
-        .unwrap()
-        .remove("state");
+    hidden["servers"][""].as_object_mut().unwrap().remove("state");
     hidden.as_object_mut().unwrap().remove("groups");
     let listing = list_one_page(json!([empty, hidden])).await;
     assert_eq!(listing.servers.len(), 2);
-    assert_eq!(
-        listing.hidden,
-        Hidden {
-            state: 1,
-            groups: 1
-        }
-    );
+    assert_eq!(listing.hidden, Hidden { state: 1, groups: 1 });
 }
 
 #[tokio::test]

@@ -16,10 +16,7 @@ fn prober() -> Prober {
 }
 
 fn base(server: &MockServer) -> Url {
-    Url::parse(&server.uri())
-        .unwrap()
-        .join("/user/alice/")
-        .unwrap()
+    Url::parse(&server.uri()).unwrap().join("/user/alice/").unwrap()
 }
 
 fn kernels() -> Value {
@@ -32,31 +29,20 @@ async fn jupyter_server(changed: &[(&str, ResponseTemplate)]) -> MockServer {
     let server = MockServer::start().await;
     let usual = [
         ("kernels", ok(kernels())),
-        (
-            "terminals",
-            ok(json!([{"name": "1", "last_activity": "2026-12-01T08:10:00Z"}])),
-        ),
+        ("terminals", ok(json!([{"name": "1", "last_activity": "2026-12-01T08:10:00Z"}]))),
         (
             "status",
-            ok(
-                json!({"connections": 2, "kernels": 1, "started": "2026-12-01T08:00:00Z",
-                             "last_activity": "2026-12-01T08:59:55.000000Z"}),
-            ),
+            ok(json!({"connections": 2, "kernels": 1, "started": "2026-12-01T08:00:00Z",
+                             "last_activity": "2026-12-01T08:59:55.000000Z"})),
         ),
-        (
-            "sessions",
-            ok(json!([{"path": "a b.ipynb", "kernel": {"id": "k1"}}, {"path": "x"}])),
-        ),
+        ("sessions", ok(json!([{"path": "a b.ipynb", "kernel": {"id": "k1"}}, {"path": "x"}]))),
     ];
     for (endpoint, template) in usual {
         let other = changed.iter().find(|(name, _)| *name == endpoint);
         let template = other.map_or(template, |(_, template)| template.clone());
         Mock::given(matchers::path(format!("/user/alice/api/{endpoint}")))
             .and(matchers::query_param("no_track_activity", "1"))
-            .and(matchers::header(
-                "authorization",
-                format!("token {TOKEN}").as_str(),
-            ))
+            .and(matchers::header("authorization", format!("token {TOKEN}").as_str()))
             .respond_with(template)
             .mount(&server)
             .await;
@@ -82,9 +68,7 @@ async fn a_server_tells_its_kernels_terminals_and_clocks() {
             connections: 1,
             notebook: Some("a b.ipynb".to_owned()),
         }],
-        terminals: vec![Terminal {
-            last_activity: Some("2026-12-01T08:10:00Z".parse().unwrap()),
-        }],
+        terminals: vec![Terminal { last_activity: Some("2026-12-01T08:10:00Z".parse().unwrap()) }],
     };
     assert_eq!(prober().jupyter(&base(&server)).await, Ok(expected));
 }
@@ -92,10 +76,7 @@ async fn a_server_tells_its_kernels_terminals_and_clocks() {
 #[tokio::test]
 async fn a_base_without_the_last_slash_is_the_same_server() {
     let server = jupyter_server(&[]).await;
-    let base = Url::parse(&server.uri())
-        .unwrap()
-        .join("/user/alice")
-        .unwrap();
+    let base = Url::parse(&server.uri()).unwrap().join("/user/alice").unwrap();
     assert!(prober().jupyter(&base).await.is_ok());
 }
 
@@ -115,10 +96,7 @@ async fn switched_off_terminals_and_unknown_notebooks_spoil_nothing() {
 #[tokio::test]
 async fn terminals_that_fail_are_unknown_and_not_none() {
     let error = failure("terminals", ResponseTemplate::new(500)).await;
-    assert!(
-        matches!(error, ProbeError::Status { status: 500, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ProbeError::Status { status: 500, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -126,16 +104,8 @@ async fn an_unchanged_server_is_read_without_a_trace() {
     let server = jupyter_server(&[]).await;
     server.reset().await;
     for endpoint in ["kernels", "terminals", "status", "sessions"] {
-        let body = if endpoint == "kernels" {
-            kernels()
-        } else {
-            json!([])
-        };
-        let body = if endpoint == "status" {
-            json!({"connections": 0})
-        } else {
-            body
-        };
+        let body = if endpoint == "kernels" { kernels() } else { json!([]) };
+        let body = if endpoint == "status" { json!({"connections": 0}) } else { body };
         let path = format!("/user/alice/api/{endpoint}");
         Mock::given(matchers::path(path.as_str()))
             .and(matchers::header("if-none-match", "\"tag\""))
@@ -155,10 +125,7 @@ async fn an_unchanged_server_is_read_without_a_trace() {
 #[tokio::test]
 async fn a_304_that_nobody_asked_for_is_no_answer() {
     let error = failure("kernels", ResponseTemplate::new(304)).await;
-    assert!(
-        matches!(error, ProbeError::Redirected { status: 304, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ProbeError::Redirected { status: 304, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -174,10 +141,7 @@ async fn a_redirect_to_a_login_is_not_followed() {
     let elsewhere = MockServer::start().await;
     let redirect = ResponseTemplate::new(302).insert_header("location", elsewhere.uri());
     let error = failure("kernels", redirect).await;
-    assert!(
-        matches!(error, ProbeError::Redirected { status: 302, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ProbeError::Redirected { status: 302, .. }), "{error}");
     assert!(asked(&elsewhere).await.is_empty());
 }
 
@@ -186,19 +150,12 @@ async fn another_kind_of_application_is_not_a_server_without_kernels() {
     let page = ResponseTemplate::new(200).set_body_string("<html>RStudio</html>");
     let error = failure("kernels", page).await;
     assert!(matches!(error, ProbeError::Unparsable { .. }), "{error}");
-    assert!(
-        !error.to_string().contains("RStudio"),
-        "a user's page is not quoted: {error}"
-    );
+    assert!(!error.to_string().contains("RStudio"), "a user's page is not quoted: {error}");
 }
 
 #[tokio::test]
 async fn a_kernel_that_cannot_be_read_makes_the_server_unknown() {
-    for (field, value) in [
-        ("id", json!(7)),
-        ("last_activity", json!("now")),
-        ("connections", json!(-1)),
-    ] {
+    for (field, value) in [("id", json!(7)), ("last_activity", json!("now")), ("connections", json!(-1))] {
         let mut body = kernels();
         body[0][field] = value;
         let error = failure("kernels", ok(body)).await;
@@ -267,13 +224,7 @@ async fn one_server_has_one_limit_for_all_its_answers() {
     .unwrap();
     let error = prober.jupyter(&base(&server)).await.unwrap_err();
     let after = Duration::from_millis(450);
-    assert_eq!(
-        error,
-        ProbeError::TimedOut {
-            what: "GET /user/alice/api/".to_owned(),
-            after
-        }
-    );
+    assert_eq!(error, ProbeError::TimedOut { what: "GET /user/alice/api/".to_owned(), after });
 }
 
 #[tokio::test]

@@ -18,22 +18,10 @@ async fn no_error_of_the_hub_shows_the_token() {
         ResponseTemplate::new(200).set_delay(Duration::from_secs(60)),
     ] {
         let server = MockServer::start().await;
-        Mock::given(matchers::any())
-            .respond_with(template)
-            .mount(&server)
-            .await;
+        Mock::given(matchers::any()).respond_with(template).mount(&server).await;
         let request_timeout = Duration::from_millis(100);
-        let settings = HubSettings {
-            request_timeout,
-            ..settings(&server)
-        };
-        failures.push(
-            Hub::new(settings.clone())
-                .unwrap()
-                .servers()
-                .await
-                .unwrap_err(),
-        );
+        let settings = HubSettings { request_timeout, ..settings(&server) };
+        failures.push(Hub::new(settings.clone()).unwrap().servers().await.unwrap_err());
         let stopper = Stopper::new(settings).unwrap();
         failures.push(stopper.stop(&ServerId::new("alice", "")).await.unwrap_err());
     }
@@ -58,11 +46,7 @@ async fn neither_settings_nor_clients_show_the_token() {
 async fn a_token_that_no_header_can_carry_is_refused_without_being_shown() {
     let server = MockServer::start().await;
     let token = format!("{TOKEN}\n").into();
-    let error = Hub::new(HubSettings {
-        token,
-        ..settings(&server)
-    })
-    .unwrap_err();
+    let error = Hub::new(HubSettings { token, ..settings(&server) }).unwrap_err();
     assert!(error.to_string().contains("line end"), "{error}");
     hides_the_token(&format!("{error} {error:?}"));
 }
@@ -71,13 +55,6 @@ async fn a_token_that_no_header_can_carry_is_refused_without_being_shown() {
 async fn an_empty_token_is_refused() {
     let server = MockServer::start().await;
     let token = String::new().into();
-    let error = Hub::new(HubSettings {
-        token,
-        ..settings(&server)
-    })
-    .unwrap_err();
-    assert!(
-        error.to_string().contains("JUPYTERHUB_API_TOKEN"),
-        "{error}"
-    );
+    let error = Hub::new(HubSettings { token, ..settings(&server) }).unwrap_err();
+    assert!(error.to_string().contains("JUPYTERHUB_API_TOKEN"), "{error}");
 }

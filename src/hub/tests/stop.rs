@@ -1,24 +1,12 @@
 use super::*;
 
-async fn stop(
-    id: &ServerId,
-    template: ResponseTemplate,
-) -> (Result<StopAnswer, HubError>, Vec<String>) {
+async fn stop(id: &ServerId, template: ResponseTemplate) -> (Result<StopAnswer, HubError>, Vec<String>) {
     let server = MockServer::start().await;
-    Mock::given(matchers::method("DELETE"))
-        .respond_with(template)
-        .mount(&server)
-        .await;
-    let settings = HubSettings {
-        request_timeout: Duration::from_secs(1),
-        ..settings(&server)
-    };
+    Mock::given(matchers::method("DELETE")).respond_with(template).mount(&server).await;
+    let settings = HubSettings { request_timeout: Duration::from_secs(1), ..settings(&server) };
     let result = Stopper::new(settings).unwrap().stop(id).await;
     for request in server.received_requests().await.unwrap() {
-        assert!(
-            request.body.is_empty(),
-            "a body could ask to remove the server for good"
-        );
+        assert!(request.body.is_empty(), "a body could ask to remove the server for good");
     }
     (result, asked(&server).await)
 }
@@ -44,10 +32,7 @@ async fn exactly_the_named_server_is_stopped() {
 async fn a_name_that_would_reach_another_address_is_never_sent() {
     for (user, name) in [("..", ""), (".", ""), ("alice", ".."), ("", "")] {
         let (result, asked) = stop(&ServerId::new(user, name), ResponseTemplate::new(204)).await;
-        assert!(
-            matches!(result, Err(HubError::BadName(_))),
-            "{user:?} {name:?}"
-        );
+        assert!(matches!(result, Err(HubError::BadName(_))), "{user:?} {name:?}");
         assert!(asked.is_empty(), "{asked:?}");
     }
 }
@@ -66,8 +51,5 @@ async fn a_stop_is_never_sent_twice() {
 #[tokio::test]
 async fn an_answer_the_hub_never_gives_is_not_taken_for_a_stop() {
     let (result, _) = stop(&ServerId::new("alice", ""), ResponseTemplate::new(200)).await;
-    assert!(
-        matches!(result, Err(HubError::Unparsable { .. })),
-        "{result:?}"
-    );
+    assert!(matches!(result, Err(HubError::Unparsable { .. })), "{result:?}");
 }

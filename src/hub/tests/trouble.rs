@@ -48,12 +48,7 @@ async fn a_403_soon_after_the_start_is_tried_once_more() {
 async fn a_403_names_the_scopes_that_are_missing() {
     let server = MockServer::start().await;
     let body = json!({"status": 403, "message": "Action is not authorized with current scopes"});
-    answer(
-        &server,
-        "/hub/api/users",
-        ResponseTemplate::new(403).set_body_json(body),
-    )
-    .await;
+    answer(&server, "/hub/api/users", ResponseTemplate::new(403).set_body_json(body)).await;
     let error = hub(&server).servers().await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -66,17 +61,9 @@ async fn a_403_names_the_scopes_that_are_missing() {
 async fn an_unknown_token_is_not_taken_for_a_missing_scope() {
     let server = MockServer::start().await;
     let body = json!({"status": 403, "message": "Missing or invalid credentials."});
-    answer(
-        &server,
-        "/hub/api/users",
-        ResponseTemplate::new(403).set_body_json(body),
-    )
-    .await;
+    answer(&server, "/hub/api/users", ResponseTemplate::new(403).set_body_json(body)).await;
     let error = hub(&server).servers().await.unwrap_err();
-    assert!(
-        error.to_string().contains("JUPYTERHUB_API_TOKEN"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("JUPYTERHUB_API_TOKEN"), "{error}");
 }
 
 #[tokio::test]
@@ -85,20 +72,11 @@ async fn waiting_for_a_hub_that_does_not_answer_is_bounded() {
     let late = ok(json!({"version": "6.1.1"})).set_delay(Duration::from_secs(60));
     answer(&server, "/hub/api/", late).await;
     let request_timeout = Duration::from_millis(100);
-    let hub = Hub::new(HubSettings {
-        request_timeout,
-        ..settings(&server)
-    })
-    .unwrap();
+    let hub = Hub::new(HubSettings { request_timeout, ..settings(&server) }).unwrap();
     let start = Instant::now();
     let error = hub.info().await.unwrap_err();
     assert!(matches!(error, HubError::TimedOut { .. }), "{error}");
-    assert!(
-        error
-            .to_string()
-            .starts_with("GET /hub/api/: no answer within 100ms"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("GET /hub/api/: no answer within 100ms"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(10));
 }
 
@@ -110,11 +88,7 @@ async fn a_closed_port_is_said_to_refuse() {
     };
     let server = MockServer::start().await;
     let api_url = Url::parse(&format!("http://127.0.0.1:{port}/hub/api")).unwrap();
-    let hub = Hub::new(HubSettings {
-        api_url,
-        ..settings(&server)
-    })
-    .unwrap();
+    let hub = Hub::new(HubSettings { api_url, ..settings(&server) }).unwrap();
     let error = hub.info().await.unwrap_err();
     assert!(matches!(error, HubError::Unreachable { .. }));
     assert!(error.to_string().contains("Connection refused"), "{error}");
@@ -126,10 +100,7 @@ async fn a_redirect_is_refused_and_its_target_never_sees_the_token() {
     let redirect = ResponseTemplate::new(302).insert_header("location", elsewhere.uri());
     answer(&server, "/hub/api/", redirect).await;
     let error = hub(&server).info().await.unwrap_err();
-    assert!(
-        matches!(error, HubError::Redirected { status: 302, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, HubError::Redirected { status: 302, .. }), "{error}");
     assert!(asked(&elsewhere).await.is_empty());
 }
 
@@ -155,10 +126,7 @@ fn certificate_files_that_cannot_be_used_are_named() {
             page_size: None,
             concurrency: 0,
             request_timeout: Duration::from_secs(1),
-            tls: TlsFiles {
-                ca_file: Some(file),
-                identity: None,
-            },
+            tls: TlsFiles { ca_file: Some(file), identity: None },
         })
         .unwrap_err();
         assert!(error.to_string().contains(complaint), "{error}");
