@@ -1,8 +1,19 @@
-//! The command line.
+//! The command line: `run` is the service, everything else looks and tells.
 
+pub mod args;
+mod check;
+mod explain;
+mod look;
+mod plan;
 pub mod simulate;
 
+use std::process::ExitCode;
+
+use args::{Cli, Command};
 use clap::ValueEnum;
+
+use crate::daemon;
+use crate::settings::{Environment, Sources};
 
 /// For whom a command prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -10,14 +21,43 @@ pub enum Format {
     /// For people.
     #[default]
     Text,
-    /// For programs.
+    /// For programs: one JSON object a line.
     Json,
 }
 
+/// Everything is as it should be.
+const FINE: u8 = 0;
+/// Something wrong was found.
+const WRONG: u8 = 1;
+
+/// Carries out a command. The exit code is 0 (fine) or 1 (something wrong was found).
+pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
+    let Cli { common, command } = cli;
+    let sources = Sources { file: common.config, environment, mode: common.mode };
+    let format = common.format;
+    let fine = match command {
+        None => service(sources, None).await?,
+        Some(Command::Run { record }) => service(sources, record).await?,
+        Some(Command::Plan) => plan::run(&sources, format).await?,
+        Some(Command::Explain { server }) => explain::run(&sources, &server, format).await?,
+        Some(Command::Check) => check::run(&sources, format).await?,
+        Some(Command::Simulate { traces }) => simulate::run(&traces, sources.file.as_deref(), format)?,
+    };
+    Ok(ExitCode::from(if fine { FINE } else { WRONG }))
+}
+
+async fn service(sources: Sources, record: Option<std::path::PathBuf>) -> anyhow::Result<bool> {
+    daemon::run(daemon::Run { sources, record }).await?;
+    Ok(true)
+}
+
 /// Prints a line to standard output; a closed pipe ends the output, not the program.
-#[expect(clippy::print_stdout, reason = "the one place where commands print their result")]
-pub fn say(line: &str) {
+fn say(line: &str) {
     use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}");
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// Prints a value as one line of JSON.
+fn say_json(value: &impl serde::Serialize) {
+    say(&serde_json::to_string(value).unwrap_or_default());
 }

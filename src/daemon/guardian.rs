@@ -20,10 +20,10 @@ impl Guardian {
     /// A managed service ends with its parent; one that somebody else started does not.
     pub fn new(managed: bool) -> Self {
         let parent = managed.then(getppid).flatten();
-        if parent.is_some() {
-            if let Err(error) = set_parent_process_death_signal(Some(Signal::TERM)) {
-                tracing::debug!(%error, "the kernel will not tell when the Hub ends; it is looked for");
-            }
+        if parent.is_some()
+            && let Err(error) = set_parent_process_death_signal(Some(Signal::TERM))
+        {
+            tracing::debug!(%error, "the kernel will not tell when the Hub ends; it is looked for");
         }
         Self { parent }
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::message::{CardNotice, SessionNotice};
-use crate::policy::{Clocks, Decision, Idle, LimitKind, Record, Session, Verdict};
+use crate::policy::{Clocks, Decision, Idle, Record, Session, Verdict};
 
 /// What the owner has to know about one session.
 pub fn session_notice(
@@ -49,12 +49,4 @@ fn card(gpu: &crate::domain::GpuSample) -> CardNotice {
 fn notebooks(session: &Session) -> Vec<String> {
     let kernels = session.jupyter.iter().flat_map(|jupyter| &jupyter.kernels);
     kernels.into_iter().filter_map(|kernel| kernel.notebook.clone()).collect()
-}
-
-/// The limit an idle session has reached.
-pub fn limit(decision: &Decision) -> Option<LimitKind> {
-    match decision.judgement.verdict {
-        Verdict::Idle(idle) => Some(idle.limit),
-        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => None,
-    }
 }

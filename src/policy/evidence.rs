@@ -210,7 +210,7 @@ impl CardEvidence {
     }
 
     /// The share of the time since the clock that was watched; 1 where no time has passed.
-    fn coverage(&self, now: Timestamp) -> f64 {
+    pub fn coverage(&self, now: Timestamp) -> f64 {
         let elapsed = now.duration_since(self.clock).as_secs_f64();
         if elapsed <= 0.0 {
             return 1.0;

@@ -18,6 +18,7 @@ pub use evidence::{CardEvidence, ClockMove, Evidence, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
+    limits_of,
 };
 pub use ledger::{Keep, Ledger, Record, Warning};
 pub use limits::{KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};

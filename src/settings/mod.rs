@@ -2,6 +2,7 @@
 //!
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
+mod cost;
 mod environment;
 mod error;
 mod mail;
@@ -16,6 +17,7 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use url::Url;
 
+pub use cost::Cost;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
 pub use mail::PostSettings;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub post: Option<PostSettings>,
     /// Where the ledger is.
     pub store: PathBuf,
+    /// What cards cost.
+    pub cost: Cost,
 }
 
 /// Where settings come from.
@@ -92,6 +96,7 @@ impl Sources {
             },
             policy,
             post,
+            cost: Cost::new(&file.cost)?,
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
         })
     }

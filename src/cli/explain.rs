@@ -1,0 +1,192 @@
+//! `explain`: everything that is known about one session, and what follows from it.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::look::{Look, look};
+use super::{Format, say, say_json};
+use crate::domain::{Jupyter, ServerId};
+use crate::message::{bytes_in_words, reasons};
+use crate::policy::{CardEvidence, ClockMove, Decision, Limits, Record, Session, Watch, limits_of};
+use crate::settings::Sources;
+
+/// Explains one session; `false` where there is none such.
+pub async fn run(sources: &Sources, id: &ServerId, format: Format) -> anyhow::Result<bool> {
+    let look = look(sources).await?;
+    let sessions = look.report.snapshot.sessions.as_ref().map_err(|why| anyhow::anyhow!(why.clone()))?;
+    let session = sessions.iter().find(|session| session.server.id == *id);
+    let (Some(session), Some(decision)) = (session, look.report.plan.of(id)) else {
+        let known: Vec<String> = sessions.iter().map(|s| s.server.id.to_string()).collect();
+        say(&format!("{id} has no running server; running: {}", known.join(", ")));
+        return Ok(false);
+    };
+    let lines = explanation(&look, session, decision);
+    match format {
+        Format::Text => lines.iter().for_each(|(key, value)| say(&format!("{key:<22} {value}"))),
+        Format::Json => say_json(&json!({
+            "server": id,
+            "verdict": reasons::verdict_word(&decision.judgement.verdict),
+            "evidence": lines.iter().map(|(key, value)| json!([key, value])).collect::<Vec<_>>(),
+        })),
+    }
+    Ok(true)
+}
+
+type Lines = Vec<(String, String)>;
+
+fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
+    let now = look.report.at;
+    let verdict = &decision.judgement.verdict;
+    let mut lines = vec![
+        line("server", decision.server.to_string()),
+        line("verdict", format!("{}: {}", reasons::verdict_word(verdict), reasons::verdict(verdict))),
+        line("would do", would_do(decision)),
+        line(
+            "rule",
+            decision.judgement.rule.clone().unwrap_or_else(|| "none; the defaults apply".to_owned()),
+        ),
+    ];
+    lines.extend(hub(session, now));
+    lines.extend(cards(session, look.ledger.records.get(&decision.server), now));
+    lines.extend(jupyter(session, now));
+    if let Some(cores) = session.cpu {
+        lines.push(line("CPU", format!("{cores:.2} cores since the last look")));
+    }
+    lines.extend(clocks(decision, now));
+    lines.extend(limits(&limits_of(decision.judgement.rule.as_deref(), &look.policy)));
+    lines.extend(ladder(look.ledger.records.get(&decision.server)));
+    lines
+}
+
+fn line(key: impl Into<String>, value: impl Into<String>) -> (String, String) {
+    (key.into(), value.into())
+}
+
+fn would_do(decision: &Decision) -> String {
+    match (&decision.action, &decision.held_back) {
+        (Some(action), _) => reasons::action_words(action).to_owned(),
+        (None, Some(why)) => format!("nothing: {}", reasons::held_back(why)),
+        (None, None) => "nothing".to_owned(),
+    }
+}
+
+/// An instant and how long ago; a stamp from the future is a clock that is wrong somewhere.
+fn stamp(at: Option<Timestamp>, now: Timestamp) -> String {
+    match at {
+        None => "not known".to_owned(),
+        Some(at) if at > now => {
+            format!("{} (in the future: a clock is wrong; counts as now)", reasons::time(at))
+        }
+        Some(at) => format!("{} ({} ago)", reasons::time(at), reasons::length(now.duration_since(at))),
+    }
+}
+
+fn hub(session: &Session, now: Timestamp) -> Lines {
+    let server = &session.server;
+    let state = match &server.pending {
+        Some(pending) => format!("pending: {pending}"),
+        None if server.ready => "ready".to_owned(),
+        None => "not ready".to_owned(),
+    };
+    vec![
+        line("started", stamp(server.started, now)),
+        line("Hub's last activity", stamp(server.last_activity, now)),
+        line("Hub's state", state),
+    ]
+}
+
+fn cards(session: &Session, record: Option<&Record>, now: Timestamp) -> Lines {
+    let gpus = match &session.gpus {
+        Err(why) => return vec![line("cards", format!("not known: {why}"))],
+        Ok(gpus) if gpus.is_empty() => return vec![line("cards", "none")],
+        Ok(gpus) => gpus,
+    };
+    let evidence = |id| record.and_then(|record| record.evidence.cards.get(id));
+    gpus.iter()
+        .map(|gpu| {
+            let memory = gpu.memory_used.map_or_else(|| "unknown memory".to_owned(), bytes_in_words);
+            let told = evidence(&gpu.id).map(|card| card_words(card, now)).unwrap_or_default();
+            line(format!("card {}", gpu.id), format!("{}, {memory} held; {told}", gpu.model))
+        })
+        .collect()
+}
+
+fn card_words(card: &CardEvidence, now: Timestamp) -> String {
+    let moved = match card.moved_by {
+        ClockMove::Activity => "worked",
+        ClockMove::Gap => "could not be watched",
+        ClockMove::FirstSeen => "was not seen before",
+    };
+    let readable = match &card.watch {
+        Watch::Readable => String::new(),
+        Watch::Unreadable(why) => format!("; cannot be read now: {why}"),
+    };
+    let share = card.coverage(now) * 100.0;
+    format!(
+        "{moved} until {}, watched {share:.0} % of the time since{readable}",
+        stamp(Some(card.clock), now)
+    )
+}
+
+fn jupyter(session: &Session, now: Timestamp) -> Lines {
+    let Jupyter { last_activity, connections, kernels, terminals } = match &session.jupyter {
+        Err(why) => return vec![line("kernels", why.clone())],
+        Ok(jupyter) => jupyter,
+    };
+    let mut lines = vec![
+        line("server's own activity", stamp(*last_activity, now)),
+        line("connected clients", connections.to_string()),
+    ];
+    for kernel in kernels {
+        let state: String = kernel.state.clone().into();
+        let name = kernel.notebook.as_deref().unwrap_or(&kernel.id);
+        lines.push(line(
+            format!("kernel {name}"),
+            format!("{state}, last used {}", stamp(kernel.last_activity, now)),
+        ));
+    }
+    for terminal in terminals {
+        lines.push(line("terminal", format!("last used {}", stamp(terminal.last_activity, now))));
+    }
+    lines
+}
+
+fn clocks(decision: &Decision, now: Timestamp) -> Lines {
+    let Some(clocks) = decision.judgement.clocks else {
+        return Vec::new();
+    };
+    vec![
+        line("card clock", stamp(clocks.card, now)),
+        line("use clock", stamp(Some(clocks.used), now)),
+        line("presence clock", stamp(Some(clocks.present), now)),
+    ]
+}
+
+fn limits(limits: &Limits) -> Lines {
+    let or_never =
+        |limit: Option<jiff::SignedDuration>| limit.map_or_else(|| "never".to_owned(), reasons::length);
+    vec![line(
+        "limits",
+        format!(
+            "warn_after {}, connected_warn_after {}, card_unused_warn_after {}, max_age {}, grace {}",
+            reasons::length(limits.warn_after),
+            or_never(limits.connected_warn_after),
+            or_never(limits.card_unused_warn_after),
+            or_never(limits.max_age),
+            reasons::length(limits.grace)
+        ),
+    )]
+}
+
+fn ladder(record: Option<&Record>) -> Lines {
+    let Some(record) = record else { return Vec::new() };
+    let warned = record.warning.as_ref().map(|warning| {
+        let (accepted, deadline) = (reasons::time(warning.accepted), reasons::time(warning.deadline));
+        line("warned", format!("{accepted}; deadline {deadline}"))
+    });
+    let kept = record
+        .keep
+        .as_ref()
+        .map(|keep| line("kept", format!("by {} until {}", keep.by, reasons::time(keep.until))));
+    warned.into_iter().chain(kept).collect()
+}

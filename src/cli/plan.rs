@@ -1,0 +1,114 @@
+//! `plan`: what one cycle would do, and why.
+
+use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
+use serde_json::json;
+
+use super::look::{Look, look};
+use super::{Format, say, say_json};
+use crate::cycle::CycleReport;
+use crate::domain::ServerId;
+use crate::message::reasons;
+use crate::policy::{Action, Decision, Verdict};
+use crate::settings::{Cost, Sources};
+
+/// Prints the plan of one cycle; `false` where something could not be learned.
+pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
+    let Look { report, policy, notes, cost, .. } = look(sources).await?;
+    let decisions = &report.plan.decisions;
+    match format {
+        Format::Json => decisions.iter().for_each(|decision| say_json(&as_json(decision))),
+        Format::Text => {
+            say(&format!(
+                "mode {}, {} servers, at {}",
+                policy.mode,
+                decisions.len(),
+                reasons::time(report.at)
+            ));
+            if !decisions.is_empty() {
+                say(&table(decisions).to_string());
+            }
+            say(&idle_cards(&report, &cost));
+            for card in report.cards.iter().filter(|card| !card.unattributed.is_empty()) {
+                for process in &card.unattributed {
+                    let uid = process.uid.map_or_else(|| "unknown".to_owned(), |uid| uid.to_string());
+                    let claims = process.claims.as_ref().map(|id| format!(", says it is {id}'s"));
+                    say(&format!(
+                        "unattributed: card {} is held by pid {} ({}, uid {uid}{})",
+                        card.sample.id,
+                        process.pid,
+                        process.name,
+                        claims.unwrap_or_default()
+                    ));
+                }
+            }
+        }
+    }
+    for line in notes.iter().chain(&report.troubles) {
+        tracing::warn!("{line}");
+    }
+    Ok(report.troubles.is_empty() && report.snapshot.sessions.is_ok())
+}
+
+/// How much is idle, and what that costs where prices are known.
+fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
+    let idle = |id: &ServerId| {
+        report.plan.of(id).is_some_and(|decision| matches!(decision.judgement.verdict, Verdict::Idle(_)))
+    };
+    let sessions = || report.snapshot.sessions.iter().flatten().filter(|session| idle(&session.server.id));
+    let models: Vec<&str> =
+        sessions().flat_map(|s| s.gpus.iter().flatten()).map(|gpu| gpu.model.as_str()).collect();
+    let prices: Vec<f64> = models.iter().filter_map(|model| cost.per_hour(model)).collect();
+    let price = if prices.is_empty() {
+        String::new()
+    } else {
+        format!(", {:.2} {} an hour", prices.iter().sum::<f64>(), cost.currency)
+    };
+    format!("{} idle sessions hold {} cards{price}", sessions().count(), models.len())
+}
+
+fn table(decisions: &[Decision]) -> Table {
+    let mut table = Table::new();
+    *table.style_mut() = UTF8_HORIZONTAL_ONLY;
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["server", "verdict", "would do", "why"]);
+    for decision in decisions {
+        let verdict = &decision.judgement.verdict;
+        table.add_row([
+            decision.server.to_string(),
+            reasons::verdict_word(verdict).to_owned(),
+            would_do(decision),
+            reasons::verdict(verdict),
+        ]);
+    }
+    table
+}
+
+fn would_do(decision: &Decision) -> String {
+    match (&decision.action, &decision.held_back) {
+        (Some(action), _) => reasons::action_words(action).to_owned(),
+        (None, Some(why)) => format!("nothing: {}", reasons::held_back(why)),
+        (None, None) => "nothing".to_owned(),
+    }
+}
+
+fn as_json(decision: &Decision) -> serde_json::Value {
+    let verdict = &decision.judgement.verdict;
+    let action = decision.action.as_ref().map(|action| match action {
+        Action::Warn { .. } => "warn",
+        Action::Remind { .. } => "remind",
+        Action::Stop => "stop",
+        Action::Unmark => "unmark",
+    });
+    json!({
+        "server": decision.server,
+        "started": decision.started,
+        "verdict": reasons::verdict_word(verdict),
+        "reason": reasons::verdict(verdict),
+        "action": action,
+        "held_back": decision.held_back.as_ref().map(reasons::held_back),
+        "rule": decision.judgement.rule,
+        "card_clock": decision.judgement.clocks.and_then(|clocks| clocks.card),
+        "use_clock": decision.judgement.clocks.map(|clocks| clocks.used),
+        "presence_clock": decision.judgement.clocks.map(|clocks| clocks.present),
+    })
+}
