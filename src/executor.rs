@@ -5,6 +5,7 @@
 
 mod addresses;
 mod journal;
+mod letter;
 mod notice;
 mod post;
 mod stop;

@@ -1,19 +1,16 @@
 //! Writes to owners and admins, and remembers what was accepted before it counts.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use futures::StreamExt;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 
-use super::notice::session_notice;
+use super::letter::{Letter, Rung, letters};
 use super::{AddressBook, Clock, Happening, Journal};
-use crate::domain::{Server, ServerId, UserName};
+use crate::domain::{Server, ServerId};
 use crate::message::{self, Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, reasons};
 use crate::notify::{DeliveryError, Mailer, OutgoingMail, mask};
 use crate::observer::Observer;
-use crate::policy::{Action, Decision, LimitKind, Plan, Session, Snapshot, Warning};
+use crate::policy::{Plan, Snapshot, Warning};
 use crate::store::StoreError;
 
 /// Letters on their way at the same time. A slow mail server then delays only itself.
@@ -38,28 +35,6 @@ pub struct Post {
     pub stops_follow: bool,
 }
 
-/// One letter to one owner about all their sessions of one kind.
-struct Letter {
-    owner: Server,
-    rung: Rung,
-    sessions: Vec<Due>,
-}
-
-/// Which step of the ladder a letter is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rung {
-    Warning,
-    Reminder(SignedDuration),
-}
-
-struct Due {
-    notice: SessionNotice,
-    grace: SignedDuration,
-    limit: LimitKind,
-    /// The warning's Message-ID, where there was one.
-    warned: Option<String>,
-}
-
 impl Post {
     /// Sends every warning and reminder of a plan. One letter per owner and rung; a letter counts
     /// once the mail server accepted it and that is saved.
@@ -72,34 +47,18 @@ impl Post {
         clock: Clock,
     ) -> Result<Vec<Happening>, StoreError> {
         let mut happened = Vec::new();
-        let mut letters = Vec::new();
-        for letter in self.letters(plan, seen, journal) {
+        let mut due = Vec::new();
+        for letter in letters(plan, seen, journal) {
             match self.address(&letter.owner, observer).await {
-                Some(to) => letters.push((to, letter)),
+                Some(to) => due.push((to, letter)),
                 None => happened.extend(self.nobody_to_tell(&letter, journal, clock).await?),
             }
         }
-        while !letters.is_empty() {
-            let batch: Vec<_> = letters.drain(..letters.len().min(AT_ONCE)).collect();
+        while !due.is_empty() {
+            let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
             happened.extend(self.deliver_batch(batch, journal, clock).await?);
         }
         Ok(happened)
-    }
-
-    fn letters(&self, plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<Letter> {
-        let mut letters: BTreeMap<(UserName, Rung), Letter> = BTreeMap::new();
-        for decision in &plan.decisions {
-            let Some(session) = session_of(seen, &decision.server) else { continue };
-            let Some((rung, due)) = due(session, decision, journal) else { continue };
-            let key = (decision.server.user.clone(), rung);
-            let letter = letters.entry(key).or_insert_with(|| Letter {
-                owner: session.server.clone(),
-                rung,
-                sessions: Vec::new(),
-            });
-            letter.sessions.push(due);
-        }
-        letters.into_values().collect()
     }
 
     async fn deliver_batch(
@@ -137,7 +96,7 @@ impl Post {
             Rung::Reminder(_) => message::reminder(&notice),
         };
         let mail = written.map_err(|error| DeliveryError::Retryable(error.to_string()))?;
-        let message_id = self.message_id(letter);
+        let message_id = self.id(&letter.name());
         let follows = letter.sessions.iter().find_map(|due| due.warned.clone());
         self.deliver(to, mail, message_id.clone(), follows).await?;
         Ok(message_id)
@@ -223,8 +182,8 @@ impl Post {
         clock: Clock,
     ) -> Result<Vec<Happening>, StoreError> {
         let at = clock();
-        let told = |due: &&Due| journal.record(&due.notice.server).is_some_and(|r| r.admins_told.is_some());
-        if letter.sessions.iter().all(|due| told(&due)) {
+        let told = |id: &ServerId| journal.record(id).is_some_and(|record| record.admins_told.is_some());
+        if letter.servers().iter().all(told) {
             return Ok(Vec::new());
         }
         let notice = NoAddressNotice {
@@ -235,7 +194,7 @@ impl Post {
             now: at,
         };
         let sent = match message::no_address(&notice) {
-            Ok(mail) => self.tell_admins(mail, self.message_id(letter)).await,
+            Ok(mail) => self.tell_admins(mail, self.id(&letter.name())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
         let outcome = match &sent {
@@ -253,42 +212,6 @@ impl Post {
         }
         Ok(letter.servers().iter().map(|id| Happening::to(id, at, "held-back", outcome.clone())).collect())
     }
-
-    /// The same letter has the same id however often it is tried, so that a mail server can tell.
-    fn message_id(&self, letter: &Letter) -> String {
-        let mut hasher = DefaultHasher::new();
-        for due in &letter.sessions {
-            (&due.notice.server, due.notice.started, due.notice.idle_since).hash(&mut hasher);
-        }
-        let rung = match letter.rung {
-            Rung::Warning => "warning".to_owned(),
-            Rung::Reminder(before) => format!("reminder-{}", before.as_secs()),
-        };
-        self.id(&format!("{rung}.{:016x}", hasher.finish()))
-    }
-}
-
-impl Letter {
-    fn servers(&self) -> Vec<ServerId> {
-        self.sessions.iter().map(|due| due.notice.server.clone()).collect()
-    }
-}
-
-fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
-    seen.sessions.iter().flatten().find(|session| session.server.id == *id)
-}
-
-fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Rung, Due)> {
-    let (rung, deadline, grace) = match decision.action {
-        Some(Action::Warn { deadline, grace }) => (Rung::Warning, deadline, grace),
-        Some(Action::Remind { before, deadline }) => (Rung::Reminder(before), deadline, SignedDuration::ZERO),
-        Some(Action::Stop | Action::Unmark) | None => return None,
-    };
-    let record = journal.record(&decision.server)?;
-    let notice = session_notice(session, decision, record, deadline)?;
-    let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
-    let limit = notice.limit;
-    Some((rung, Due { notice, grace, limit, warned }))
 }
 
 /// Saves what became of a letter.
@@ -304,7 +227,7 @@ fn record(
         let id = &due.notice.server;
         happened.push(match (&answer, letter.rung) {
             (Ok(message_id), Rung::Warning) => {
-                let warning = accepted(due, message_id, at);
+                let warning = due.accepted(message_id, at);
                 let deadline = warning.deadline;
                 journal.warned(id, warning)?;
                 let deadline = reasons::time(deadline);
@@ -323,16 +246,4 @@ fn record(
         });
     }
     Ok(happened)
-}
-
-/// The deadline is the promised one, or `grace` after the acceptance where that is later.
-fn accepted(due: &Due, message_id: &str, at: Timestamp) -> Warning {
-    let earliest = at.checked_add(due.grace).unwrap_or(Timestamp::MAX);
-    Warning {
-        accepted: at,
-        deadline: due.notice.deadline.max(earliest),
-        limit: due.limit,
-        message_id: message_id.to_owned(),
-        reminded: Vec::new(),
-    }
 }

@@ -13,13 +13,11 @@ mod protection;
 mod rules;
 mod schedule;
 mod snapshot;
+mod verdict;
 
 pub use evidence::{CardEvidence, ClockMove, Evidence, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
-pub use idleness::{
-    BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
-    limits_of,
-};
+pub use idleness::limits_of;
 pub use ledger::{Keep, Ledger, Record, Warning};
 pub use limits::{KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
 pub use plan::{Action, Decision, HeldBack, Plan};
@@ -27,6 +25,9 @@ pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
 pub use schedule::{Days, StopHours};
 pub use snapshot::{Session, Snapshot};
+pub use verdict::{
+    BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,108 @@
+//! Letters to owners: which ones a plan asks for, and what one means once it is accepted.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Journal;
+use super::notice::session_notice;
+use crate::domain::{Server, ServerId, UserName};
+use crate::message::SessionNotice;
+use crate::policy::{Action, Decision, Plan, Session, Snapshot, Warning};
+
+/// One letter to one owner about all their sessions of one kind.
+pub struct Letter {
+    /// Whom it goes to.
+    pub owner: Server,
+    /// Which step of the ladder it is.
+    pub rung: Rung,
+    /// What it is about.
+    pub sessions: Vec<Due>,
+}
+
+/// Which step of the ladder a letter is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// The first one; nothing is stopped without it.
+    Warning,
+    /// This long before the deadline.
+    Reminder(SignedDuration),
+}
+
+/// One session of a letter.
+pub struct Due {
+    /// What its owner has to know.
+    pub notice: SessionNotice,
+    /// The least time between acceptance and the stop.
+    grace: SignedDuration,
+    /// The warning's Message-ID, where there was one.
+    pub warned: Option<String>,
+}
+
+/// The letters that a plan asks for: one per owner and rung, however many servers.
+pub fn letters(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<Letter> {
+    let mut letters: BTreeMap<(UserName, Rung), Letter> = BTreeMap::new();
+    for decision in &plan.decisions {
+        let Some(session) = session_of(seen, &decision.server) else { continue };
+        let Some((rung, due)) = due(session, decision, journal) else { continue };
+        let key = (decision.server.user.clone(), rung);
+        let letter = letters.entry(key).or_insert_with(|| Letter {
+            owner: session.server.clone(),
+            rung,
+            sessions: Vec::new(),
+        });
+        letter.sessions.push(due);
+    }
+    letters.into_values().collect()
+}
+
+impl Letter {
+    /// The servers it is about.
+    pub fn servers(&self) -> Vec<ServerId> {
+        self.sessions.iter().map(|due| due.notice.server.clone()).collect()
+    }
+
+    /// The same letter has the same name however often it is tried, so that a mail server can tell.
+    pub fn name(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        for due in &self.sessions {
+            (&due.notice.server, due.notice.started, due.notice.idle_since).hash(&mut hasher);
+        }
+        let rung = match self.rung {
+            Rung::Warning => "warning".to_owned(),
+            Rung::Reminder(before) => format!("reminder-{}", before.as_secs()),
+        };
+        format!("{rung}.{:016x}", hasher.finish())
+    }
+}
+
+fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
+    seen.sessions.iter().flatten().find(|session| session.server.id == *id)
+}
+
+fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Rung, Due)> {
+    let (rung, deadline, grace) = match decision.action {
+        Some(Action::Warn { deadline, grace }) => (Rung::Warning, deadline, grace),
+        Some(Action::Remind { before, deadline }) => (Rung::Reminder(before), deadline, SignedDuration::ZERO),
+        Some(Action::Stop | Action::Unmark) | None => return None,
+    };
+    let record = journal.record(&decision.server)?;
+    let notice = session_notice(session, decision, record, deadline)?;
+    let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
+    Some((rung, Due { notice, grace, warned }))
+}
+
+impl Due {
+    /// The deadline is the promised one, or `grace` after the acceptance where that is later.
+    pub fn accepted(&self, message_id: &str, at: Timestamp) -> Warning {
+        let earliest = at.checked_add(self.grace).unwrap_or(Timestamp::MAX);
+        Warning {
+            accepted: at,
+            deadline: self.notice.deadline.max(earliest),
+            limit: self.notice.limit,
+            message_id: message_id.to_owned(),
+            reminded: Vec::new(),
+        }
+    }
+}

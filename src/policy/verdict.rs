@@ -1,0 +1,143 @@
+//! Verdicts: what a session can be taken for, each with its reason.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::GpuId;
+
+/// What a session is taken for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// In use; left alone.
+    Busy(BusyReason),
+    /// One of its limits is reached and everything that decides was readable.
+    Idle(Idle),
+    /// Something needed for a decision is missing; left alone.
+    Unknown(UnknownReason),
+    /// Left alone whatever it does.
+    Protected(ProtectedReason),
+}
+
+/// What shows that a session is in use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BusyReason {
+    /// A card worked.
+    Card(Timestamp),
+    /// A kernel is computing.
+    Kernel,
+    /// Its processes compute on the CPU, on so many cores.
+    Cpu(f64),
+    /// A kernel or terminal was used.
+    Used(Timestamp),
+    /// Somebody is connected or was there.
+    Present(Timestamp),
+}
+
+/// An idle session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle {
+    /// Since when, by the clocks of the limit that was reached.
+    pub since: Timestamp,
+    /// In which way.
+    pub kind: IdleKind,
+    /// Which limit was reached.
+    pub limit: LimitKind,
+}
+
+/// In which way cards are idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleKind {
+    /// No card has computed since the session was first seen.
+    NeverUsed,
+    /// Memory is held, nothing computes.
+    Held,
+    /// Allocated, and no process on it.
+    Reserved,
+}
+
+/// The limits of design section 2, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LimitKind {
+    /// Nobody and nothing.
+    Nobody,
+    /// Somebody is connected, nothing is used.
+    Connected,
+    /// The card alone has done nothing for long.
+    CardUnused,
+    /// The server is as old as a server may become, and its card rests.
+    MaxAge,
+}
+
+/// Why nothing can be said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UnknownReason {
+    /// The Hub's record lacks something.
+    HubRecord(&'static str),
+    /// The Hub is doing something with the server.
+    Pending(String),
+    /// Its cards are not known.
+    Cards(String),
+    /// One of its cards cannot be read.
+    Card(GpuId, String),
+    /// Kernels and terminals could not be asked.
+    Kernels(String),
+    /// A kernel says something that is neither work nor rest.
+    KernelState(String),
+    /// The session is younger than `warm_up`.
+    WarmUp(Timestamp),
+    /// Nothing was seen for too long up to this instant.
+    Gap(Timestamp),
+    /// The session's cards are watched only since this instant.
+    WatchedSince(Timestamp),
+    /// Too little of the time since the card clock was watched.
+    Coverage(f64),
+}
+
+/// Why it is left alone whatever it does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProtectedReason {
+    /// It holds no card.
+    NoCard,
+    /// A rule exempts it.
+    Exempt {
+        /// The rule's name.
+        rule: String,
+        /// When that ends.
+        until: Option<Timestamp>,
+        /// Why.
+        reason: String,
+    },
+    /// Its owner (or an admin) keeps it.
+    Kept {
+        /// Until when.
+        until: Timestamp,
+        /// Who said so.
+        by: String,
+    },
+}
+
+/// The three clocks of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// The cards' clock; absent without cards.
+    pub card: Option<Timestamp>,
+    /// The last instant a card was really seen at work.
+    pub card_active: Option<Timestamp>,
+    /// The use clock.
+    pub used: Timestamp,
+    /// The presence clock.
+    pub present: Timestamp,
+}
+
+/// A verdict together with what it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The limit that is reached by the clocks alone, even where the verdict is not Idle.
+    pub reached: Option<LimitKind>,
+    /// The clocks; absent where the session could not be told by its start.
+    pub clocks: Option<Clocks>,
+    /// The rule that applied.
+    pub rule: Option<String>,
+}
