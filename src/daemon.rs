@@ -5,7 +5,7 @@ mod guardian;
 mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -54,10 +54,14 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
     let mut working: Option<Working> = None;
     loop {
         let pause = match &mut working {
-            Some(working) => match signals.or_end(working.cycle.run(now)).await {
-                Some(report) => working.reported(report, &board),
-                None => break,
-            },
+            Some(working) => {
+                let began = Instant::now();
+                match signals.or_end(working.cycle.run(now)).await {
+                    Some(report) => working.reported(report, &board),
+                    None => break,
+                }
+                working.every.saturating_sub(began.elapsed())
+            }
             None => match signals.or_end(start(&run)).await {
                 None => break,
                 Some(Ok(started)) => {
@@ -87,7 +91,6 @@ struct Working {
     every: Duration,
     notes: Vec<String>,
     record: Option<trace::Recorder>,
-    started: std::time::Instant,
 }
 
 async fn start(run: &Run) -> Result<Working, String> {
@@ -95,7 +98,7 @@ async fn start(run: &Run) -> Result<Working, String> {
     let every = settings.cycle;
     let record = run.record.as_deref().map(trace::Recorder::open).transpose()?;
     let (cycle, notes) = build::cycle(settings).await?;
-    Ok(Working { cycle, every, notes, record, started: std::time::Instant::now() })
+    Ok(Working { cycle, every, notes, record })
 }
 
 impl Working {
@@ -119,8 +122,8 @@ impl Working {
         });
     }
 
-    /// Logs and shows a report; returns the pause until the next cycle.
-    fn reported(&mut self, report: CycleReport, board: &Board) -> Duration {
+    /// Logs and shows a report.
+    fn reported(&mut self, report: CycleReport, board: &Board) {
         for happening in &report.happened {
             let server = happening.server.as_ref().map(ToString::to_string).unwrap_or_default();
             tracing::info!(server, event = happening.event, reason = happening.reason, "decided");
@@ -132,11 +135,6 @@ impl Working {
             tracing::warn!("the trace could not be written: {error}");
         }
         board.write(|status| status.completed(report));
-        let spent = self.started.elapsed();
-        self.started += spent;
-        let due = self.every.saturating_sub(spent);
-        self.started += due;
-        due
     }
 }
 

@@ -1,6 +1,7 @@
 //! Wires settings into the parts of a cycle. What the mode does not need is not made.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::cycle::Cycle;
 use crate::executor::{Executor, Journal, Post};
@@ -11,6 +12,9 @@ use crate::policy::{KernelSource, Mode, Policy};
 use crate::settings::{PostSettings, Settings};
 use crate::store::Store;
 use crate::telemetry::NvmlSampler;
+
+/// How long the first reading of the cards may take before the first look goes ahead without it.
+const FIRST_READING: Duration = Duration::from_secs(5);
 
 /// The reading side, with the policy as far as the token's scopes carry it.
 #[derive(Debug)]
@@ -59,7 +63,10 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
 
 /// Makes everything a cycle needs.
 pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, policy, notes, .. } = parts(&settings).await?;
+    let Parts { observer, sampler, policy, notes } = parts(&settings).await?;
+    // The first look would otherwise come before the first reading. That there is none is shown by the look.
+    let first = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), FIRST_READING));
+    let _ = first.await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
     let executor = executor(&settings)?;
