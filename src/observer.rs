@@ -1,5 +1,6 @@
 //! Joins what the Hub, the single-user servers and the cards say into one snapshot.
 
+mod address;
 mod cards;
 mod cpu;
 
@@ -14,9 +15,7 @@ use url::Url;
 use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::hub::{Hub, HubError, Listing, Prober};
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::{
-    DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table,
-};
+use crate::telemetry::{DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members};
 
 pub use cards::{Card, Cards};
 use cpu::CpuMeter;
@@ -91,12 +90,13 @@ impl Observer {
             (_, Err(error)) => Cards::unknown(format!("the process table cannot be read: {error}")),
         };
         troubles.extend(cards.trouble());
-        let cpu = table.map(|table| self.cpu.measure(&self.running, &table, now)).unwrap_or_default();
+        let table = table.ok();
+        let cpu = table.as_ref().map(|table| self.cpu.measure(&self.running, table, now)).unwrap_or_default();
         let seen = servers.into_iter().map(|server| {
             let gpus = cards.of(&server);
             (server, gpus)
         });
-        let sessions = self.ask_kernels(seen.collect(), &cpu).await;
+        let sessions = self.ask_kernels(seen.collect(), &cpu, table.as_ref()).await;
         Observation {
             snapshot: Snapshot {
                 at: now,
@@ -135,7 +135,7 @@ impl Observer {
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
         let gpus = Cards::attribute(&readings, &running, &table).of(&server);
-        let jupyter = self.kernels.ask(&server).await;
+        let jupyter = self.kernels.ask(&server, Some(&table)).await;
         Ok(Some(Session { server, jupyter, gpus, cpu: None }))
     }
 
@@ -166,13 +166,14 @@ impl Observer {
         &self,
         seen: Vec<(Server, Result<Vec<GpuSample>, String>)>,
         cpu: &BTreeMap<ServerId, f64>,
+        table: Option<&ProcessTable>,
     ) -> Vec<Session> {
         let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
         let asked = seen.into_iter().map(|(server, gpus)| async move {
             let jupyter = match &gpus {
                 Ok(gpus) if gpus.is_empty() => Err("not asked: it holds no card".to_owned()),
                 Ok(gpus) if works(gpus) => Err("not asked: a card of it works".to_owned()),
-                Ok(_) => self.kernels.ask(&server).await,
+                Ok(_) => self.kernels.ask(&server, table).await,
                 Err(_) => Err("not asked: its cards are not known".to_owned()),
             };
             let cpu = cpu.get(&server.id).copied();
@@ -183,21 +184,14 @@ impl Observer {
 }
 
 impl Kernels {
-    async fn ask(&self, server: &Server) -> Result<Jupyter, String> {
+    async fn ask(&self, server: &Server, table: Option<&ProcessTable>) -> Result<Jupyter, String> {
         let Some(prober) = &self.prober else {
-            return Err("kernels are not asked (hub.probe_kernels, or the scope access:servers)".to_owned());
+            return Err("kernels are not asked (hub.probe_kernels, or the scope tokens)".to_owned());
         };
-        let base = self.address(server).ok_or(
+        let base = address::of(server, table, self.public_url.as_ref()).ok_or(
             "its own address is not known: set hub.public_url to the address people use for the Hub",
         )?;
-        prober.jupyter(&base).await.map_err(|error| error.to_string())
-    }
-
-    /// The server's own address where its process tells it, else its path below the public one.
-    fn address(&self, server: &Server) -> Option<Url> {
-        let direct = server.spawner.pid.and_then(process_table::service_url);
-        let direct = direct.and_then(|url| Url::parse(&url).ok());
-        direct.or_else(|| self.public_url.as_ref()?.join(&server.path).ok())
+        prober.jupyter(&server.id, &base).await.map_err(|error| error.to_string())
     }
 }
 

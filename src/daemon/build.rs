@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::cycle::Cycle;
 use crate::executor::{Executor, Journal, Post};
-use crate::hub::{self, Hub, Prober, ScopeNeed, Stopper};
+use crate::hub::{
+    self, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper, TokenMinter,
+};
 use crate::notify::Mailer;
 use crate::observer::{Kernels, Observer};
 use crate::policy::{KernelSource, Mode, Policy};
@@ -35,25 +37,17 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let hub = Hub::new(settings.hub.clone()).map_err(|error| error.to_string())?;
     let mut policy = settings.policy.clone();
     let granted = hub.identity().await.map_err(|error| error.to_string())?.scopes;
-    let needs = hub::needed(policy.mode == Mode::Enforce, settings.probe_kernels);
-    let (kernels, missing): (Vec<ScopeNeed>, Vec<ScopeNeed>) =
-        hub::missing(&granted, &needs).into_iter().partition(|need| need.scope == "access:servers");
-    refuse_without(&missing)?;
+    let mut needs = hub::needed(policy.mode == Mode::Enforce);
+    refuse_without(&hub::missing(&granted, &needs))?;
+    let probing = ProbeGrant::best(&granted).filter(|_| settings.probe_kernels);
+    needs.extend(probing.map(ProbeGrant::need));
     let mut notes = limited(&hub::limited(&granted, &needs));
-    let may_probe = settings.probe_kernels && kernels.is_empty();
-    if !may_probe {
+    notes.extend(note_on(probing));
+    if probing.is_none() {
         policy.kernels = KernelSource::HubOnly;
-        notes.push(
-            "Kernels are not asked (hub.probe_kernels is off, or the scope access:servers is missing): the Hub's \
-             activity counts as use, so that an open tab holds its card longer."
-                .to_owned(),
-        );
     }
-    let prober = if may_probe {
-        Some(Prober::new((&settings.hub).into()).map_err(|error| error.to_string())?)
-    } else {
-        None
-    };
+    let prober = probing.map(|grant| prober(settings, grant));
+    let prober = prober.transpose().map_err(|error| error.to_string())?;
     let kernels =
         Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
     let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
@@ -97,6 +91,30 @@ fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
         page: None,
         stops_follow: mode == Mode::Enforce,
     })
+}
+
+fn prober(settings: &Settings, grant: ProbeGrant) -> Result<Prober, HubError> {
+    let token = match grant {
+        ProbeGrant::PerServer => ProbeToken::PerServer(TokenMinter::new(&settings.hub)?),
+        ProbeGrant::Own => ProbeToken::Own(settings.hub.token.clone()),
+    };
+    let public_url = settings.public_url.clone();
+    Prober::new(token, ProbeSettings { public_url, ..(&settings.hub).into() })
+}
+
+fn note_on(probing: Option<ProbeGrant>) -> Option<String> {
+    let note = match probing {
+        Some(ProbeGrant::PerServer) => return None,
+        Some(ProbeGrant::Own) => {
+            "Kernels are asked with the service's own token, which users could read from their servers: grant the \
+             scope tokens instead of access:servers, so that each server is asked with a token good for nothing else."
+        }
+        None => {
+            "Kernels are not asked (hub.probe_kernels is off, or the scope tokens is missing): the Hub's activity \
+             counts as use, so that an open tab holds its card longer."
+        }
+    };
+    Some(note.to_owned())
 }
 
 fn refuse_without(missing: &[ScopeNeed]) -> Result<(), String> {

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::Method;
-use reqwest::header::ACCEPT;
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -26,18 +27,24 @@ const PAGES: &str = "application/jupyterhub-pagination+json";
 pub(super) struct Call {
     method: Method,
     url: Url,
+    body: Option<Value>,
     scopes: &'static str,
 }
 
 impl Call {
     /// A reading request that needs `scopes`.
     pub(super) fn get(url: Url, scopes: &'static str) -> Self {
-        Self { method: Method::GET, url, scopes }
+        Self { method: Method::GET, url, body: None, scopes }
     }
 
     /// A stop, which needs `scopes`.
     pub(super) fn delete(url: Url, scopes: &'static str) -> Self {
-        Self { method: Method::DELETE, url, scopes }
+        Self { method: Method::DELETE, url, body: None, scopes }
+    }
+
+    /// A request to make something, which needs `scopes`.
+    pub(super) fn post(url: Url, body: Value, scopes: &'static str) -> Self {
+        Self { method: Method::POST, url, body: Some(body), scopes }
     }
 
     /// The same request with query arguments.
@@ -78,6 +85,7 @@ pub(super) struct Client {
     http: reqwest::Client,
     base: Url,
     token: SecretString,
+    authorization: HeaderValue,
     permits: Semaphore,
     timeout: Duration,
     last_trouble: Mutex<Instant>,
@@ -85,10 +93,11 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(settings: &HubSettings) -> Result<Self, HubError> {
-        let http = http::client(&settings.token, &settings.tls, settings.request_timeout)
-            .map_err(HubError::Setup)?;
+        let http = http::client(&settings.tls, settings.request_timeout).map_err(HubError::Setup)?;
+        let authorization = http::authorization(&settings.token).map_err(HubError::Setup)?;
         Ok(Self {
             http,
+            authorization,
             base: settings.api_url.clone(),
             token: settings.token.clone(),
             permits: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
@@ -118,8 +127,12 @@ impl Client {
     /// Sends once and never again.
     pub(super) async fn once(&self, call: &Call) -> Result<Answer, HubError> {
         let _permit = self.permits.acquire().await.ok(); // never closed
-        let request = self.http.request(call.method.clone(), call.url.clone());
-        let result = http::exchange(request.header(ACCEPT, PAGES), BODY_LIMIT)
+        let mut request = self.http.request(call.method.clone(), call.url.clone());
+        request = request.header(ACCEPT, PAGES).header(AUTHORIZATION, self.authorization.clone());
+        if let Some(body) = &call.body {
+            request = request.json(body);
+        }
+        let result = http::exchange(request, BODY_LIMIT)
             .await
             .map_err(|failure| HubError::failed(call.to_string(), failure, self.timeout))
             .and_then(|answer| self.judge(call, answer));

@@ -59,6 +59,9 @@ pub enum HubError {
         /// What was wrong.
         why: String,
     },
+    /// A name that no scope can hold.
+    #[error("no scope can name the server `{0}`, so that no token can be made that is good for it alone")]
+    NoScope(String),
     /// An answer beyond any sensible size.
     #[error("{what}: the answer is larger than {limit} bytes and was dropped. Set a smaller hub.page_size")]
     TooLarge {
@@ -117,9 +120,17 @@ pub enum ProbeError {
         /// The limit.
         after: Duration,
     },
+    /// The Hub gave no token for this server.
+    #[error("no token to ask it with: {0}")]
+    NoToken(HubError),
+    /// The service's own token must not go there.
+    #[error(
+        "`{0}` is neither on this host nor hub.public_url, so the service's own token is not sent there. Grant the scope tokens instead of access:servers"
+    )]
+    Foreign(String),
     /// The token is not accepted there.
     #[error(
-        "{what}: 403. Give the service's role the scope access:servers, or set hub.probe_kernels = false"
+        "{what}: 403, the token was not accepted. A revoked one is replaced within ten minutes; if this stays, the scopes tokens or access:servers are limited to others, or the server takes no token (then set hub.probe_kernels = false)"
     )]
     Forbidden {
         /// Method and path.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, ETAG, HeaderMap, HeaderValue};
+use reqwest::header::{ETAG, HeaderValue};
 use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, Response, redirect, retry};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -24,18 +24,13 @@ pub(super) enum Failure {
     TooLarge(usize),
 }
 
-/// A client that sends `token` with each request.
-pub(super) fn client(
-    token: &SecretString,
-    tls: &TlsFiles,
-    timeout: Duration,
-) -> Result<reqwest::Client, String> {
+/// A client that knows no token: each request brings its own.
+pub(super) fn client(tls: &TlsFiles, timeout: Duration) -> Result<reqwest::Client, String> {
     // reqwest is built without a TLS provider of its own; a second call is harmless.
     rustls::crypto::ring::default_provider().install_default().ok();
     let builder = || -> Result<ClientBuilder, String> {
         let builder = reqwest::Client::builder()
             .user_agent(concat!("gpu-culler/", env!("CARGO_PKG_VERSION")))
-            .default_headers(authorization(token)?)
             .redirect(redirect::Policy::none())
             .retry(retry::never()) // a DELETE must go out once; GETs are repeated by `Client::get`
             .no_proxy() // the Hub is near, and a forward proxy must not learn the token
@@ -53,14 +48,15 @@ pub(super) fn client(
     .map_err(|error| cause(&error))
 }
 
-fn authorization(token: &SecretString) -> Result<HeaderMap, String> {
+/// The header that carries `token`.
+pub(super) fn authorization(token: &SecretString) -> Result<HeaderValue, String> {
     if token.expose_secret().is_empty() {
         return Err("there is no API token; is JUPYTERHUB_API_TOKEN set?".to_owned());
     }
     let mut value = HeaderValue::from_str(&format!("token {}", token.expose_secret()))
         .map_err(|_| "the API token holds a character (a line end?) that no token can".to_owned())?;
     value.set_sensitive(true);
-    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+    Ok(value)
 }
 
 fn present(tls: &TlsFiles, builder: ClientBuilder) -> Result<ClientBuilder, String> {

@@ -1,7 +1,8 @@
 //! JupyterHub's REST API and the single-user servers behind it. Wire formats become domain values
 //! here and go no further.
 //!
-//! [`Hub`] only reads, [`Prober`] only reads, [`Stopper`] is the one type that can stop anything.
+//! [`Hub`] only reads, [`Prober`] only reads, [`TokenMinter`] is the one type that can make tokens and
+//! [`Stopper`] the one that can stop anything.
 
 mod client;
 mod error;
@@ -9,6 +10,7 @@ mod http;
 mod json;
 mod jupyter;
 mod listing;
+mod minter;
 mod probe;
 mod remembered;
 mod route;
@@ -33,8 +35,9 @@ use client::{Call, Client};
 
 pub use error::{HubError, ProbeError};
 pub use listing::{Hidden, Listing};
-pub use probe::{Look, ProbeSettings, Prober};
-pub use scopes::{ScopeNeed, limited, missing, needed};
+pub use minter::TokenMinter;
+pub use probe::{Look, ProbeSettings, ProbeToken, Prober};
+pub use scopes::{ProbeGrant, ScopeNeed, limited, missing, needed};
 pub use stop::{StopAnswer, Stopper};
 pub use wire::Skipped;
 

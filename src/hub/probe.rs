@@ -5,27 +5,38 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use reqwest::header::{ACCEPT, IF_NONE_MATCH};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, IF_NONE_MATCH};
 use secrecy::SecretString;
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
 use super::error::ProbeError;
 use super::http;
 use super::remembered::{Kept, Remembered};
-use super::{HubError, HubSettings, TlsFiles, json, jupyter};
-use crate::domain::{Jupyter, Terminal};
+use super::{HubError, HubSettings, TlsFiles, TokenMinter, json, jupyter};
+use crate::domain::{Jupyter, ServerId, Terminal};
 
 /// A server with hundreds of kernels stays far below.
 const BODY_LIMIT: usize = 4 << 20;
 
+/// What is shown to the user's server, which the user controls and can read it from.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one in a run")]
+pub enum ProbeToken {
+    /// A token per server, good for that server and nothing else.
+    PerServer(TokenMinter),
+    /// The service's own, good for everybody's server and for whatever else the service may do. It
+    /// leaves this host only for the public address.
+    Own(SecretString),
+}
+
 /// How to ask single-user servers.
 #[derive(Clone, Debug)]
 pub struct ProbeSettings {
-    /// Sent to the user's server, which the user controls: it should be good for nothing else.
-    pub token: SecretString,
+    /// The Hub's public address, where it is known.
+    pub public_url: Option<Url>,
     /// Certificates, where servers speak TLS (`internal_ssl`).
     pub tls: TlsFiles,
     /// Limit for one request.
@@ -37,7 +48,7 @@ pub struct ProbeSettings {
 impl From<&HubSettings> for ProbeSettings {
     fn from(hub: &HubSettings) -> Self {
         Self {
-            token: hub.token.clone(),
+            public_url: None,
             tls: hub.tls.clone(),
             request_timeout: Duration::from_secs(5).min(hub.request_timeout),
             total_timeout: Duration::from_secs(10).min(hub.request_timeout * 2),
@@ -58,8 +69,8 @@ pub struct Look {
 /// Reads single-user servers.
 pub struct Prober {
     http: reqwest::Client,
-    request_timeout: Duration,
-    total_timeout: Duration,
+    token: ProbeToken,
+    settings: ProbeSettings,
     remembered: Remembered,
 }
 
@@ -71,41 +82,53 @@ impl fmt::Debug for Prober {
 
 impl Prober {
     /// A client for single-user servers; nothing is sent yet.
-    pub fn new(settings: ProbeSettings) -> Result<Self, HubError> {
-        let http = http::client(&settings.token, &settings.tls, settings.request_timeout)
-            .map_err(HubError::Setup)?;
-        Ok(Self {
-            http,
-            request_timeout: settings.request_timeout,
-            total_timeout: settings.total_timeout,
-            remembered: Remembered::default(),
-        })
+    pub fn new(token: ProbeToken, settings: ProbeSettings) -> Result<Self, HubError> {
+        let http = http::client(&settings.tls, settings.request_timeout).map_err(HubError::Setup)?;
+        Ok(Self { http, token, settings, remembered: Remembered::default() })
     }
 
-    /// What runs in the server at `base` (`http://127.0.0.1:36963/user/alice/`).
-    pub async fn jupyter(&self, base: &Url) -> Result<Jupyter, ProbeError> {
-        self.look(base).await.map(|look| look.jupyter)
+    /// What runs in the server `id`, which is at `base` (`http://127.0.0.1:36963/user/alice/`).
+    pub async fn jupyter(&self, id: &ServerId, base: &Url) -> Result<Jupyter, ProbeError> {
+        self.look(id, base).await.map(|look| look.jupyter)
     }
 
     /// The same, and whether looking left a trace.
-    pub async fn look(&self, base: &Url) -> Result<Look, ProbeError> {
-        let whole = self.ask_all(base);
-        match tokio::time::timeout(self.total_timeout, whole).await {
-            Ok(result) => result,
-            Err(_) => Err(ProbeError::TimedOut {
-                what: format!("GET {}api/", base.path()),
-                after: self.total_timeout,
-            }),
+    pub async fn look(&self, id: &ServerId, base: &Url) -> Result<Look, ProbeError> {
+        let after = self.settings.total_timeout;
+        let whole = async {
+            check(base)?;
+            let pass = self.pass(id, base).await?;
+            self.ask_all(&At { base, pass }).await
+        };
+        let result = tokio::time::timeout(after, whole).await.unwrap_or_else(|_| {
+            let what = format!("GET {}api/", base.path());
+            Err(ProbeError::TimedOut { what, after })
+        });
+        if let (ProbeToken::PerServer(minter), Err(ProbeError::Forbidden { .. })) = (&self.token, &result) {
+            minter.refused(id, Instant::now());
         }
+        result
     }
 
-    async fn ask_all(&self, base: &Url) -> Result<Look, ProbeError> {
+    /// The header that lets us in.
+    async fn pass(&self, id: &ServerId, base: &Url) -> Result<HeaderValue, ProbeError> {
+        let token = match &self.token {
+            ProbeToken::PerServer(minter) => {
+                &minter.token(id, Instant::now()).await.map_err(ProbeError::NoToken)?
+            }
+            ProbeToken::Own(token) if may_see_own_token(base, self.settings.public_url.as_ref()) => token,
+            ProbeToken::Own(_) => return Err(ProbeError::Foreign(base.origin().ascii_serialization())),
+        };
+        http::authorization(token).map_err(|why| ProbeError::NoToken(HubError::Setup(why)))
+    }
+
+    async fn ask_all(&self, at: &At<'_>) -> Result<Look, ProbeError> {
         // Kernels first and alone: a server that does not let us in is not asked four times.
-        let kernels = self.ask(base, "api/kernels", jupyter::kernels).await?;
+        let kernels = self.ask(at, "api/kernels", jupyter::kernels).await?;
         let (status, terminals, sessions) = futures::join!(
-            self.ask(base, "api/status", jupyter::status),
-            self.terminals(base),
-            self.notebooks(base, kernels.value.is_empty()),
+            self.ask(at, "api/status", jupyter::status),
+            self.terminals(at),
+            self.notebooks(at, kernels.value.is_empty()),
         );
         let (status, terminals) = (status?, terminals?);
         let left_trace = kernels.fresh || status.fresh || terminals.fresh || sessions.fresh;
@@ -120,30 +143,30 @@ impl Prober {
     }
 
     /// A server whose terminals are switched off answers 404 and has none.
-    async fn terminals(&self, base: &Url) -> Result<Told<Vec<Terminal>>, ProbeError> {
-        match self.ask(base, "api/terminals", jupyter::terminals).await {
+    async fn terminals(&self, at: &At<'_>) -> Result<Told<Vec<Terminal>>, ProbeError> {
+        match self.ask(at, "api/terminals", jupyter::terminals).await {
             Err(ProbeError::Status { status: 404, .. }) => Ok(Told::default()),
             result => result,
         }
     }
 
     /// The notebooks' names only serve people; without them the rest still counts.
-    async fn notebooks(&self, base: &Url, no_kernels: bool) -> Told<Vec<(String, String)>> {
+    async fn notebooks(&self, at: &At<'_>, no_kernels: bool) -> Told<Vec<(String, String)>> {
         if no_kernels {
             return Told::default();
         }
-        self.ask(base, "api/sessions", jupyter::sessions).await.unwrap_or_default()
+        self.ask(at, "api/sessions", jupyter::sessions).await.unwrap_or_default()
     }
 
     async fn ask<T>(
         &self,
-        base: &Url,
+        at: &At<'_>,
         endpoint: &str,
         read: fn(Value) -> Result<T, String>,
     ) -> Result<Told<T>, ProbeError> {
-        let url = address(base, endpoint)?;
+        let url = address(at.base, endpoint);
         let what = format!("GET {}", url.path());
-        let (body, fresh) = self.fetch(url, &what).await?;
+        let (body, fresh) = self.fetch(url, &at.pass, &what).await?;
         match json::parse(&body).and_then(read) {
             Ok(value) => Ok(Told { value, fresh }),
             Err(why) => Err(ProbeError::Unparsable { what, why }),
@@ -151,16 +174,17 @@ impl Prober {
     }
 
     /// The body, and whether it is a new one.
-    async fn fetch(&self, url: Url, what: &str) -> Result<(Arc<[u8]>, bool), ProbeError> {
+    async fn fetch(&self, url: Url, pass: &HeaderValue, what: &str) -> Result<(Arc<[u8]>, bool), ProbeError> {
         let address = url.to_string();
         let kept = self.remembered.get(&address);
-        let mut request = self.http.get(url).header(ACCEPT, "application/json");
+        let mut request =
+            self.http.get(url).header(ACCEPT, "application/json").header(AUTHORIZATION, pass.clone());
         if let Some(kept) = &kept {
             request = request.header(IF_NONE_MATCH, kept.etag.clone());
         }
         let answer = http::exchange(request, BODY_LIMIT)
             .await
-            .map_err(|failure| ProbeError::failed(what.to_owned(), failure, self.request_timeout))?;
+            .map_err(|failure| ProbeError::failed(what.to_owned(), failure, self.settings.request_timeout))?;
         match (answer.status, kept) {
             (304, Some(kept)) => Ok((kept.body, false)),
             (200, _) => {
@@ -176,6 +200,12 @@ impl Prober {
     }
 }
 
+/// A server to ask, and what lets us in.
+struct At<'a> {
+    base: &'a Url,
+    pass: HeaderValue,
+}
+
 /// An endpoint's answer, and whether it was sent whole.
 #[derive(Default)]
 struct Told<T> {
@@ -183,14 +213,25 @@ struct Told<T> {
     fresh: bool,
 }
 
-fn address(base: &Url, endpoint: &str) -> Result<Url, ProbeError> {
-    let bad = || ProbeError::BadAddress(base.path().to_owned());
-    if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
-        return Err(bad());
-    }
+fn check(base: &Url) -> Result<(), ProbeError> {
+    let web = matches!(base.scheme(), "http" | "https") && base.has_host();
+    if web { Ok(()) } else { Err(ProbeError::BadAddress(base.path().to_owned())) }
+}
+
+fn address(base: &Url, endpoint: &str) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}/{endpoint}", base.path().trim_end_matches('/')));
     url.set_fragment(None);
     url.set_query(Some("no_track_activity=1"));
-    Ok(url)
+    url
+}
+
+/// This host, by its address and not by a name that somebody could resolve elsewhere, or the public address.
+fn may_see_own_token(base: &Url, public: Option<&Url>) -> bool {
+    let here = match base.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        _ => false,
+    };
+    here || public.is_some_and(|public| public.origin() == base.origin())
 }

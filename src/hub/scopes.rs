@@ -19,13 +19,37 @@ const OBSERVE: [ScopeNeed; 4] = [
     ScopeNeed { scope: "read:users:groups", why: "to apply rules by group" },
 ];
 const STOP: ScopeNeed = ScopeNeed { scope: "delete:servers", why: "to stop servers" };
-const PROBE: ScopeNeed = ScopeNeed { scope: "access:servers", why: "to read kernels and terminals" };
+const TOKENS: ScopeNeed = ScopeNeed { scope: "tokens", why: "to read kernels and terminals" };
+const ACCESS: ScopeNeed = ScopeNeed { scope: "access:servers", ..TOKENS };
 
-/// The scopes needed to observe, and besides to `stop` servers and to `probe` kernels.
-pub fn needed(stop: bool, probe: bool) -> Vec<ScopeNeed> {
-    let more = [(stop, STOP), (probe, PROBE)];
-    let more = more.into_iter().filter_map(|(on, need)| on.then_some(need));
-    OBSERVE.into_iter().chain(more).collect()
+/// What allows asking kernels and terminals, where anything does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeGrant {
+    /// `tokens`: each server is asked with a token of its own.
+    PerServer,
+    /// `access:servers` alone: every server gets to see the service's own token.
+    Own,
+}
+
+impl ProbeGrant {
+    /// The better one of those granted to any extent.
+    pub fn best(granted: &BTreeSet<String>) -> Option<Self> {
+        let both = [Self::PerServer, Self::Own];
+        both.into_iter().find(|grant| missing(granted, &[grant.need()]).is_empty())
+    }
+
+    /// The scope that it rests on.
+    pub fn need(self) -> ScopeNeed {
+        match self {
+            Self::PerServer => TOKENS,
+            Self::Own => ACCESS,
+        }
+    }
+}
+
+/// The scopes needed to observe, and besides to `stop` servers. For kernels see [`ProbeGrant`].
+pub fn needed(stop: bool) -> Vec<ScopeNeed> {
+    OBSERVE.into_iter().chain(stop.then_some(STOP)).collect()
 }
 
 /// Those of `needs` that are not granted to any extent.
@@ -62,17 +86,24 @@ mod tests {
     }
 
     #[test]
-    fn only_who_stops_or_probes_needs_the_scope_for_it() {
-        let observe = needed(false, false);
-        assert!(!names(&observe).contains(&"delete:servers"));
-        assert!(!names(&observe).contains(&"access:servers"));
-        assert_eq!(needed(true, true).len(), observe.len() + 2);
+    fn only_who_stops_needs_the_scope_for_it() {
+        assert!(!names(&needed(false)).contains(&"delete:servers"));
+        assert_eq!(needed(true), [needed(false), vec![STOP]].concat());
+    }
+
+    #[test]
+    fn a_token_per_server_is_preferred_to_showing_our_own() {
+        let best = |scopes: &[&str]| ProbeGrant::best(&granted(scopes));
+        assert_eq!(best(&["access:servers", "tokens"]), Some(ProbeGrant::PerServer));
+        assert_eq!(best(&["access:servers", "tokens!group=gpu"]), Some(ProbeGrant::PerServer));
+        assert_eq!(best(&["access:servers!group=gpu", "read:tokens"]), Some(ProbeGrant::Own));
+        assert_eq!(best(&["access:services", "read:tokens", "list:users"]), None);
     }
 
     #[test]
     fn what_is_not_granted_is_missing() {
         let have = granted(&["list:users", "read:servers", "read:servers:x", "read:users:groups"]);
-        let lacking = missing(&have, &needed(true, false));
+        let lacking = missing(&have, &needed(true));
         assert_eq!(names(&lacking), ["admin:server_state", "delete:servers"]);
     }
 

@@ -4,7 +4,7 @@ use super::client::{Call, Client};
 use super::{HubError, HubSettings};
 use crate::domain::ServerId;
 
-/// Stops servers. Nobody else in this module can send anything but a GET.
+/// Stops servers. Nobody else in this module can send a DELETE.
 #[derive(Debug)]
 pub struct Stopper {
     client: Client,

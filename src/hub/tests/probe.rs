@@ -6,13 +6,17 @@ use super::*;
 use crate::domain::{Jupyter, Kernel, KernelState, Terminal};
 
 fn prober() -> Prober {
-    Prober::new(ProbeSettings {
-        token: TOKEN.to_owned().into(),
-        tls: TlsFiles::default(),
-        request_timeout: Duration::from_secs(2),
-        total_timeout: Duration::from_secs(4),
-    })
-    .unwrap()
+    hasty_prober(Duration::from_secs(2), Duration::from_secs(4))
+}
+
+fn hasty_prober(request_timeout: Duration, total_timeout: Duration) -> Prober {
+    let settings =
+        ProbeSettings { public_url: None, tls: TlsFiles::default(), request_timeout, total_timeout };
+    Prober::new(ProbeToken::Own(TOKEN.to_owned().into()), settings).unwrap()
+}
+
+fn alice() -> ServerId {
+    ServerId::new("alice", "")
 }
 
 fn base(server: &MockServer) -> Url {
@@ -52,7 +56,7 @@ async fn jupyter_server(changed: &[(&str, ResponseTemplate)]) -> MockServer {
 
 async fn failure(endpoint: &str, template: ResponseTemplate) -> ProbeError {
     let server = jupyter_server(&[(endpoint, template)]).await;
-    prober().jupyter(&base(&server)).await.unwrap_err()
+    prober().jupyter(&alice(), &base(&server)).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -70,14 +74,14 @@ async fn a_server_tells_its_kernels_terminals_and_clocks() {
         }],
         terminals: vec![Terminal { last_activity: Some("2026-12-01T08:10:00Z".parse().unwrap()) }],
     };
-    assert_eq!(prober().jupyter(&base(&server)).await, Ok(expected));
+    assert_eq!(prober().jupyter(&alice(), &base(&server)).await, Ok(expected));
 }
 
 #[tokio::test]
 async fn a_base_without_the_last_slash_is_the_same_server() {
     let server = jupyter_server(&[]).await;
     let base = Url::parse(&server.uri()).unwrap().join("/user/alice").unwrap();
-    assert!(prober().jupyter(&base).await.is_ok());
+    assert!(prober().jupyter(&alice(), &base).await.is_ok());
 }
 
 #[tokio::test]
@@ -87,7 +91,7 @@ async fn switched_off_terminals_and_unknown_notebooks_spoil_nothing() {
         ("sessions", ResponseTemplate::new(500)),
     ])
     .await;
-    let jupyter = prober().jupyter(&base(&server)).await.unwrap();
+    let jupyter = prober().jupyter(&alice(), &base(&server)).await.unwrap();
     assert!(jupyter.terminals.is_empty());
     assert_eq!(jupyter.kernels[0].notebook, None);
     assert_eq!(jupyter.connections, 2);
@@ -115,8 +119,8 @@ async fn an_unchanged_server_is_read_without_a_trace() {
         answer(&server, &path, ok(body).insert_header("etag", "\"tag\"")).await;
     }
     let prober = prober();
-    let first = prober.look(&base(&server)).await.unwrap();
-    let second = prober.look(&base(&server)).await.unwrap();
+    let first = prober.look(&alice(), &base(&server)).await.unwrap();
+    let second = prober.look(&alice(), &base(&server)).await.unwrap();
     assert_eq!((first.left_trace, second.left_trace), (true, false));
     assert_eq!(first.jupyter, second.jupyter);
     assert_eq!(second.jupyter.kernels[0].state, KernelState::Busy);
@@ -131,7 +135,7 @@ async fn a_304_that_nobody_asked_for_is_no_answer() {
 #[tokio::test]
 async fn a_403_names_the_scope_and_the_server_is_asked_once() {
     let server = jupyter_server(&[("kernels", ResponseTemplate::new(403))]).await;
-    let error = prober().jupyter(&base(&server)).await.unwrap_err();
+    let error = prober().jupyter(&alice(), &base(&server)).await.unwrap_err();
     assert!(error.to_string().contains("access:servers"), "{error}");
     assert_eq!(asked(&server).await.len(), 1);
 }
@@ -168,7 +172,7 @@ async fn a_flood_is_refused_at_once() {
     let flood = ResponseTemplate::new(200).set_body_bytes(vec![b'['; 50 << 20]);
     let server = jupyter_server(&[("kernels", flood)]).await;
     let start = Instant::now();
-    let error = prober().jupyter(&base(&server)).await.unwrap_err();
+    let error = prober().jupyter(&alice(), &base(&server)).await.unwrap_err();
     assert!(matches!(error, ProbeError::TooLarge { .. }), "{error}");
     assert!(start.elapsed() < Duration::from_secs(2));
 }
@@ -193,21 +197,15 @@ const ENDLESS: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n
 #[tokio::test]
 async fn a_flood_without_an_announced_length_is_cut_off() {
     let base = endless(ENDLESS, vec![b' '; 1 << 20], Duration::ZERO).await;
-    let error = prober().jupyter(&base).await.unwrap_err();
+    let error = prober().jupyter(&alice(), &base).await.unwrap_err();
     assert!(matches!(error, ProbeError::TooLarge { .. }), "{error}");
 }
 
 #[tokio::test]
 async fn a_server_that_drips_is_given_up() {
     let base = endless(ENDLESS, vec![b' '], Duration::from_millis(20)).await;
-    let prober = Prober::new(ProbeSettings {
-        token: TOKEN.to_owned().into(),
-        tls: TlsFiles::default(),
-        request_timeout: Duration::from_millis(200),
-        total_timeout: Duration::from_secs(30),
-    })
-    .unwrap();
-    let error = prober.jupyter(&base).await.unwrap_err();
+    let prober = hasty_prober(Duration::from_millis(200), Duration::from_secs(30));
+    let error = prober.jupyter(&alice(), &base).await.unwrap_err();
     assert!(matches!(error, ProbeError::TimedOut { .. }), "{error}");
 }
 
@@ -215,14 +213,8 @@ async fn a_server_that_drips_is_given_up() {
 async fn one_server_has_one_limit_for_all_its_answers() {
     let slow = |body| ok(body).set_delay(Duration::from_millis(300));
     let server = jupyter_server(&[("kernels", slow(kernels())), ("status", slow(json!({})))]).await;
-    let prober = Prober::new(ProbeSettings {
-        token: TOKEN.to_owned().into(),
-        tls: TlsFiles::default(),
-        request_timeout: Duration::from_secs(30),
-        total_timeout: Duration::from_millis(450),
-    })
-    .unwrap();
-    let error = prober.jupyter(&base(&server)).await.unwrap_err();
+    let prober = hasty_prober(Duration::from_secs(30), Duration::from_millis(450));
+    let error = prober.jupyter(&alice(), &base(&server)).await.unwrap_err();
     let after = Duration::from_millis(450);
     assert_eq!(error, ProbeError::TimedOut { what: "GET /user/alice/api/".to_owned(), after });
 }
@@ -230,6 +222,6 @@ async fn one_server_has_one_limit_for_all_its_answers() {
 #[tokio::test]
 async fn only_web_addresses_are_asked() {
     let base = Url::parse("file:///etc/").unwrap();
-    let error = prober().jupyter(&base).await.unwrap_err();
+    let error = prober().jupyter(&alice(), &base).await.unwrap_err();
     assert!(matches!(error, ProbeError::BadAddress(_)), "{error}");
 }

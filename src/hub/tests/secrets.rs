@@ -37,7 +37,11 @@ async fn neither_settings_nor_clients_show_the_token() {
     let settings = settings(&server);
     let probe = ProbeSettings::from(&settings);
     hides_the_token(&format!("{settings:?} {probe:?}"));
-    hides_the_token(&format!("{:?}", Prober::new(probe).unwrap()));
+    let minter = ProbeToken::PerServer(TokenMinter::new(&settings).unwrap());
+    for token in [ProbeToken::Own(settings.token.clone()), minter] {
+        hides_the_token(&format!("{token:?}"));
+        hides_the_token(&format!("{:?}", Prober::new(token, probe.clone()).unwrap()));
+    }
     hides_the_token(&format!("{:?}", Stopper::new(settings.clone()).unwrap()));
     hides_the_token(&format!("{:?}", Hub::new(settings).unwrap()));
 }
