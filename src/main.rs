@@ -4,8 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-use gpu_culler::cli::{self, args::Cli};
+use gpu_culler::cli::{self, args};
 use gpu_culler::settings::Environment;
 use tracing_subscriber::EnvFilter;
 
@@ -13,19 +12,27 @@ use tracing_subscriber::EnvFilter;
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let filter = EnvFilter::try_from_env("GPU_CULLER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let ansi = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    log.with_ansi(ansi).with_target(false).init();
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
+    let filter = EnvFilter::try_from_env("GPU_CULLER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    log.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
+    match args::parse(std::env::args_os()) {
+        Ok(cli) => block_on(cli::run(cli, environment)),
+        Err(error) if error.use_stderr() && environment.is_managed() => {
+            block_on(cli::misused(error.to_string(), environment))
+        }
+        Err(error) => error.exit(),
+    }
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
     };
-    let outcome = runtime.block_on(cli::run(cli, environment));
+    let outcome = runtime.block_on(work);
     runtime.shutdown_timeout(LAST_MOMENT);
     outcome.unwrap_or_else(|error| failed(&error))
 }

@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -7,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use super::Format;
 use crate::domain::ServerId;
 use crate::policy::Mode;
+use crate::settings::Flags;
 
 /// Gives idle GPUs back: a JupyterHub service that warns the owner of an idle session by mail and stops
 /// the server only when the promised time has passed unanswered.
@@ -36,6 +38,24 @@ pub struct Common {
     /// For people or for programs
     #[arg(long, global = true, value_enum, default_value_t)]
     pub format: Format,
+    /// What an entry for jupyterhub-idle-culler passes.
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// Reads the command line.
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(arguments.map(spelled))
+}
+
+/// `--cull_every=60` is `--cull-every=60`, as jupyterhub-idle-culler 1 had it.
+fn spelled(argument: OsString) -> OsString {
+    let Some(text) = argument.to_str().filter(|text| text.starts_with("--")) else {
+        return argument;
+    };
+    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    let name = name.replace('_', "-");
+    value.map_or_else(|| name.clone(), |value| format!("{name}={value}")).into()
 }
 
 /// The commands.
@@ -69,9 +89,34 @@ pub enum Command {
 mod tests {
     use super::*;
 
+    fn flags(line: &str) -> Flags {
+        let words = std::iter::once("gpu-culler").chain(line.split_whitespace()).map(OsString::from);
+        parse(words).unwrap().common.flags
+    }
+
     #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    /// The spellings that zero-to-jupyterhub and The Littlest JupyterHub pass.
+    #[test]
+    fn entries_for_the_idle_culler_are_understood_in_all_their_spellings() {
+        let z2jh = flags(
+            "--url=http://localhost:8081/hub/api --timeout=3600 --cull-every=600 --concurrency=10 --max-age=0 \
+             --cull-users --cull-admin-users=false --remove-named-servers",
+        );
+        assert_eq!((z2jh.timeout, z2jh.cull_every, z2jh.max_age), (Some(3600), Some(600), Some(0)));
+        assert_eq!((z2jh.cull_users, z2jh.cull_admin_users), (Some(true), Some(false)));
+        assert_eq!(z2jh.remove_named_servers, Some(true));
+        let spaced = flags("--timeout 600 --cull_every=60 --cull_users=true run");
+        assert_eq!((spaced.timeout, spaced.cull_every, spaced.cull_users), (Some(600), Some(60), Some(true)));
+    }
+
+    #[test]
+    fn an_unknown_flag_is_refused() {
+        let words = ["gpu-culler", "--cull-everything"].map(OsString::from).into_iter();
+        assert_eq!(parse(words).unwrap_err().exit_code(), 2);
     }
 }

@@ -1,13 +1,14 @@
 //! `check`: the doctor. One line for each thing the service needs, with the remedy.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::{Format, say, say_json};
-use crate::hub::{self, Hub, Listing};
+use crate::daemon;
+use crate::hub::{self, Hub, Listing, ProbeGrant};
 use crate::notify::Mailer;
-use crate::policy::Mode;
 use crate::settings::{Settings, Sources};
 use crate::store::Store;
 use crate::telemetry::process_table::is_host_pid_namespace;
@@ -69,24 +70,32 @@ async fn hub(settings: &Settings) -> Vec<Finding> {
         Err(error) => return vec![reached, wrong("scopes", error)],
         Ok(identity) => identity,
     };
-    let needs = hub::needed(settings.policy.mode == Mode::Enforce, settings.probe_kernels);
     let mut findings = vec![reached];
-    for need in hub::missing(&identity.scopes, &needs) {
-        let words = format!("{} is missing: {}; add it to the service's role", need.scope, need.why);
-        let grade = if need.scope == "access:servers" { Grade::Note } else { Grade::Wrong };
-        findings.push(Finding { what: "scopes", grade, words });
-    }
-    for (need, filters) in hub::limited(&identity.scopes, &needs) {
-        findings.push(note("scopes", format!("{} holds for some only: {}", need.scope, filters.join(", "))));
-    }
-    if findings.len() == 1 {
-        findings.push(fine("scopes", format!("all that mode {} needs", settings.policy.mode)));
-    }
+    findings.extend(scopes(&identity.scopes, settings));
     findings.push(match hub.servers().await {
         Err(error) => wrong("servers", error),
         Ok(listing) => servers(&listing),
     });
     findings
+}
+
+fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
+    let needs = hub::needed(daemon::duties(&settings.policy));
+    let missing = hub::missing(granted, &needs).into_iter();
+    let missing = missing.map(|need| {
+        wrong("scopes", format!("{} is missing: {}; add it to the service's role", need.scope, need.why))
+    });
+    let limited = hub::limited(granted, &needs).into_iter();
+    let limited = limited.map(|(need, filters)| {
+        note("scopes", format!("{} holds for some only: {}", need.scope, filters.join(", ")))
+    });
+    let probing = ProbeGrant::best(granted).filter(|_| settings.probe_kernels);
+    let probing = daemon::note_on(probing).map(|words| note("scopes", words));
+    let found: Vec<Finding> = missing.chain(limited).chain(probing).collect();
+    if found.is_empty() {
+        return vec![fine("scopes", format!("all that mode {} needs", settings.policy.mode))];
+    }
+    found
 }
 
 fn servers(listing: &Listing) -> Finding {

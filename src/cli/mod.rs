@@ -9,7 +9,7 @@ pub mod simulate;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
+use args::{Cli, Command, Common};
 use clap::ValueEnum;
 
 use crate::daemon;
@@ -32,9 +32,8 @@ const WRONG: u8 = 1;
 
 /// Carries out a command. The exit code is 0 (fine) or 1 (something wrong was found).
 pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
-    let Cli { common, command } = cli;
-    let sources = Sources { file: common.config, environment, mode: common.mode };
-    let format = common.format;
+    let Cli { common: Common { config, mode, format, flags }, command } = cli;
+    let sources = Sources { file: config, environment, mode, flags, misuse: None };
     let fine = match command {
         None => service(sources, None).await?,
         Some(Command::Run { record }) => service(sources, record).await?,
@@ -44,6 +43,14 @@ pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode>
         Some(Command::Simulate { traces }) => simulate::run(&traces, sources.file.as_deref(), format)?,
     };
     Ok(ExitCode::from(if fine { FINE } else { WRONG }))
+}
+
+/// A managed service that ends at its start takes the Hub down with it: where the command line itself
+/// is wrong, it stays up and says so.
+pub async fn misused(problem: String, environment: Environment) -> anyhow::Result<ExitCode> {
+    let sources = Sources { environment, misuse: Some(problem), ..Sources::default() };
+    service(sources, None).await?;
+    Ok(ExitCode::from(WRONG))
 }
 
 async fn service(sources: Sources, record: Option<std::path::PathBuf>) -> anyhow::Result<bool> {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use crate::cycle::Cycle;
 use crate::executor::{Executor, Journal, Post};
 use crate::hub::{
-    self, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper, TokenMinter,
+    self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
+    TokenMinter,
 };
 use crate::notify::Mailer;
 use crate::observer::{Kernels, Observer};
@@ -37,7 +38,7 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let hub = Hub::new(settings.hub.clone()).map_err(|error| error.to_string())?;
     let mut policy = settings.policy.clone();
     let granted = hub.identity().await.map_err(|error| error.to_string())?.scopes;
-    let mut needs = hub::needed(policy.mode == Mode::Enforce);
+    let mut needs = hub::needed(duties(&policy));
     refuse_without(&hub::missing(&granted, &needs))?;
     let probing = ProbeGrant::best(&granted).filter(|_| settings.probe_kernels);
     needs.extend(probing.map(ProbeGrant::need));
@@ -53,6 +54,14 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
     let observer = Observer::new(hub, kernels, Arc::clone(&sampler), policy.thresholds);
     Ok(Parts { observer, sampler, policy, notes })
+}
+
+/// What the policy asks of the token.
+pub fn duties(policy: &Policy) -> Duties {
+    Duties {
+        stop: policy.mode == Mode::Enforce,
+        groups: policy.rules.iter().any(|rule| rule.matches.groups.is_some()),
+    }
 }
 
 /// Makes everything a cycle needs.
@@ -102,7 +111,8 @@ fn prober(settings: &Settings, grant: ProbeGrant) -> Result<Prober, HubError> {
     Prober::new(token, ProbeSettings { public_url, ..(&settings.hub).into() })
 }
 
-fn note_on(probing: Option<ProbeGrant>) -> Option<String> {
+/// What an admin should know about how kernels are asked.
+pub fn note_on(probing: Option<ProbeGrant>) -> Option<String> {
     let note = match probing {
         Some(ProbeGrant::PerServer) => return None,
         Some(ProbeGrant::Own) => {

@@ -37,7 +37,7 @@ pub use error::{HubError, ProbeError};
 pub use listing::{Hidden, Listing};
 pub use minter::TokenMinter;
 pub use probe::{Look, ProbeSettings, ProbeToken, Prober};
-pub use scopes::{ProbeGrant, ScopeNeed, limited, missing, needed};
+pub use scopes::{Duties, ProbeGrant, ScopeNeed, limited, missing, needed};
 pub use stop::{StopAnswer, Stopper};
 pub use wire::Skipped;
 

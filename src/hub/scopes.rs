@@ -12,12 +12,12 @@ pub struct ScopeNeed {
     pub why: &'static str,
 }
 
-const OBSERVE: [ScopeNeed; 4] = [
+const OBSERVE: [ScopeNeed; 3] = [
     ScopeNeed { scope: "list:users", why: "to see who has a server" },
     ScopeNeed { scope: "read:servers", why: "to see the servers; without it the list is silently empty" },
     ScopeNeed { scope: "admin:server_state", why: "to find a server's processes, container, pod or job" },
-    ScopeNeed { scope: "read:users:groups", why: "to apply rules by group" },
 ];
+const GROUPS: ScopeNeed = ScopeNeed { scope: "read:users:groups", why: "to apply rules by group" };
 const STOP: ScopeNeed = ScopeNeed { scope: "delete:servers", why: "to stop servers" };
 const TOKENS: ScopeNeed = ScopeNeed { scope: "tokens", why: "to read kernels and terminals" };
 const ACCESS: ScopeNeed = ScopeNeed { scope: "access:servers", ..TOKENS };
@@ -47,9 +47,19 @@ impl ProbeGrant {
     }
 }
 
-/// The scopes needed to observe, and besides to `stop` servers. For kernels see [`ProbeGrant`].
-pub fn needed(stop: bool) -> Vec<ScopeNeed> {
-    OBSERVE.into_iter().chain(stop.then_some(STOP)).collect()
+/// What the service does besides observing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Duties {
+    /// It stops servers.
+    pub stop: bool,
+    /// It has rules that match groups.
+    pub groups: bool,
+}
+
+/// The scopes needed for this much. For kernels see [`ProbeGrant`].
+pub fn needed(duties: Duties) -> Vec<ScopeNeed> {
+    let more = [(duties.groups, GROUPS), (duties.stop, STOP)];
+    OBSERVE.into_iter().chain(more.into_iter().filter_map(|(on, need)| on.then_some(need))).collect()
 }
 
 /// Those of `needs` that are not granted to any extent.
@@ -87,8 +97,9 @@ mod tests {
 
     #[test]
     fn only_who_stops_needs_the_scope_for_it() {
-        assert!(!names(&needed(false)).contains(&"delete:servers"));
-        assert_eq!(needed(true), [needed(false), vec![STOP]].concat());
+        let observing = needed(Duties::default());
+        assert_eq!(names(&observing), ["list:users", "read:servers", "admin:server_state"]);
+        assert_eq!(needed(Duties { stop: true, groups: false }), [observing, vec![STOP]].concat());
     }
 
     #[test]
@@ -103,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_not_granted_is_missing() {
         let have = granted(&["list:users", "read:servers", "read:servers:x", "read:users:groups"]);
-        let lacking = missing(&have, &needed(true));
+        let lacking = missing(&have, &needed(Duties { stop: true, groups: true }));
         assert_eq!(names(&lacking), ["admin:server_state", "delete:servers"]);
     }
 

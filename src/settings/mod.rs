@@ -5,6 +5,7 @@
 mod cost;
 mod environment;
 mod error;
+mod flags;
 mod mail;
 mod policy;
 mod raw;
@@ -20,6 +21,7 @@ use url::Url;
 pub use cost::Cost;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
+pub use flags::Flags;
 pub use mail::PostSettings;
 pub use values::length;
 use values::{Limit, Pattern, Share};
@@ -60,11 +62,18 @@ pub struct Sources {
     pub environment: Environment,
     /// `--mode`, which wins over the file.
     pub mode: Option<Mode>,
+    /// What an entry for jupyterhub-idle-culler passes; wins over the file.
+    pub flags: Flags,
+    /// What is wrong with the command line itself, if so: nothing can be loaded then.
+    pub misuse: Option<String>,
 }
 
 impl Sources {
     /// Reads and checks everything.
     pub fn load(&self) -> Result<Settings, SettingsError> {
+        if let Some(problem) = &self.misuse {
+            return Err(SettingsError::new(problem.trim()));
+        }
         let (file, text) = read(self.file.as_deref())?;
         self.settings(&file).map_err(|error| match &self.file {
             Some(path) if error.file.is_none() => error.locate(&text).in_file(path),

@@ -15,7 +15,7 @@ fn hub() -> Environment {
 fn load(text: &str) -> Result<Settings, SettingsError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    let sources = Sources { file: Some(file.path().to_owned()), environment: hub(), mode: None };
+    let sources = Sources { file: Some(file.path().to_owned()), environment: hub(), ..Sources::default() };
     sources.load()
 }
 
@@ -82,7 +82,8 @@ fn mistakes_are_refused_with_line_key_and_remedy() {
 
 #[test]
 fn a_config_that_is_not_there_is_named() {
-    let sources = Sources { file: Some("/nowhere/culler.toml".into()), environment: hub(), mode: None };
+    let sources =
+        Sources { file: Some("/nowhere/culler.toml".into()), environment: hub(), ..Sources::default() };
     let error = sources.load().unwrap_err().to_string();
     assert!(error.starts_with("/nowhere/culler.toml: the config file cannot be read"), "{error}");
 }
