@@ -57,6 +57,12 @@ impl Environment {
         }
     }
 
+    /// The address people use, where the Hub is told its own (`c.JupyterHub.public_url`).
+    pub fn public_url(&self) -> Option<Url> {
+        let hub = Url::parse(self.get("JUPYTERHUB_PUBLIC_HUB_URL")?).ok()?;
+        hub.join("/").ok()
+    }
+
     /// Whether JupyterHub started this process.
     pub fn is_managed(&self) -> bool {
         self.get("JUPYTERHUB_SERVICE_NAME").is_some()

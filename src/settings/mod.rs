@@ -98,7 +98,7 @@ impl Sources {
             cycle: cycle(file, &policy)?,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
-            public_url: file.hub.public_url.clone(),
+            public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
             nvml: NvmlSettings {
                 library: file.telemetry.nvml.library.clone(),
                 poll: file.telemetry.nvml.poll.map_or(NvmlSettings::default().poll, |poll| std(poll.0)),
