@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
+use crate::domain::{GpuId, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::hub::{Hub, HubError, Listing};
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::{DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members};
+use crate::telemetry::{
+    DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table,
+};
 
 pub use cards::{Card, Cards};
 use cpu::CpuMeter;
@@ -91,13 +93,13 @@ impl Observer {
         };
         troubles.extend(cards.trouble());
         let table = table.ok();
-        let cpu = table.as_ref().map(|table| self.cpu.measure(&self.running, table, now)).unwrap_or_default();
-        let seen = servers.into_iter().map(|server| {
-            let gpus = cards.of(&server);
-            (server, gpus)
-        });
-        let sessions =
-            self.ask_kernels(seen.collect(), &cpu, table.as_ref(), Moment { at: now, began }).await;
+        let cpu = table
+            .as_ref()
+            .map(|table| self.cpu.measure(&self.running, table, process_table::hint, now))
+            .unwrap_or_default();
+        let around =
+            Around { cards: &cards, cpu: &cpu, table: table.as_ref(), moment: Moment { at: now, began } };
+        let sessions = self.ask_kernels(servers, around).await;
         Observation {
             snapshot: Snapshot {
                 at: now,
@@ -137,9 +139,11 @@ impl Observer {
             ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
-        let gpus = Cards::attribute(&readings, &running, &table).of(&server);
+        let cards = Cards::attribute(&readings, &running, &table);
+        let gpus = cards.of(&server);
         let jupyter = self.ask(&server, Some(&table), moment).await;
-        Ok(Some(Session { server, jupyter, gpus, cpu: None }))
+        let holds = cards.holds_of(id, jupyter.as_ref().ok());
+        Ok(Some(Session { server, jupyter, gpus, cpu: None, holds }))
     }
 
     /// Asks one server, and remembers when that left a trace.
@@ -193,15 +197,12 @@ impl Observer {
     }
 
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
-    async fn ask_kernels(
-        &self,
-        seen: Vec<(Server, Result<Vec<GpuSample>, String>)>,
-        cpu: &BTreeMap<ServerId, f64>,
-        table: Option<&ProcessTable>,
-        moment: Moment,
-    ) -> Vec<Session> {
-        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let asked = seen.into_iter().map(|(server, gpus)| async move {
+    async fn ask_kernels(&self, servers: Vec<Server>, around: Around<'_>) -> Vec<Session> {
+        let works =
+            |gpus: &[crate::domain::GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let Around { cards, cpu, table, moment } = around;
+        let asked = servers.into_iter().map(|server| async move {
+            let gpus = cards.of(&server);
             let jupyter = match &gpus {
                 Ok(gpus) if gpus.is_empty() => Err("not asked: it holds no card".to_owned()),
                 Ok(gpus) if works(gpus) => Err("not asked: a card of it works".to_owned()),
@@ -209,7 +210,8 @@ impl Observer {
                 Err(_) => Err("not asked: its cards are not known".to_owned()),
             };
             let cpu = cpu.get(&server.id).copied();
-            Session { server, jupyter, gpus, cpu }
+            let holds = cards.holds_of(&server.id, jupyter.as_ref().ok());
+            Session { server, jupyter, gpus, cpu, holds }
         });
         futures::stream::iter(asked).buffered(self.kernels.concurrency.max(1)).collect().await
     }
@@ -227,6 +229,15 @@ impl Moment {
         let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or(SignedDuration::ZERO);
         self.at.checked_add(passed).unwrap_or(self.at)
     }
+}
+
+/// What is known before kernels are asked.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    cards: &'a Cards,
+    cpu: &'a BTreeMap<ServerId, f64>,
+    table: Option<&'a ProcessTable>,
+    moment: Moment,
 }
 
 fn disown(footprints: &mut Footprints, server: &mut Server) {

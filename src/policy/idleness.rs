@@ -131,6 +131,9 @@ fn unreadable_kernels(session: &Session, policy: &Policy) -> Option<UnknownReaso
         Ok(jupyter) => jupyter,
         Err(why) => return Some(UnknownReason::Kernels(why.clone())),
     };
+    if jupyter.terminals.iter().any(|terminal| terminal.last_activity.is_none()) {
+        return Some(UnknownReason::Kernels("a terminal tells no last_activity".to_owned()));
+    }
     jupyter.kernels.iter().find_map(|kernel| match &kernel.state {
         KernelState::Other(state) => Some(UnknownReason::KernelState(state.clone())),
         _ if kernel.last_activity.is_none() => {
@@ -158,7 +161,9 @@ fn in_use(session: &Session, evidence: &Evidence, policy: &Policy) -> Verdict {
         ClockMove::FirstSeen if card.clock > people => {
             Verdict::Unknown(UnknownReason::WatchedSince(card.clock))
         }
-        _ if evidence.used >= evidence.present => Verdict::Busy(BusyReason::Used(evidence.used)),
+        _ if evidence.used >= evidence.present => {
+            Verdict::Busy(BusyReason::Used(evidence.used, evidence.used_by.clone()))
+        }
         _ => Verdict::Busy(BusyReason::Present(evidence.present)),
     }
 }

@@ -139,6 +139,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             .map(jupyter)
             .ok_or_else(|| "the single-user server could not be read".to_owned()),
         gpus,
+        holds: Vec::new(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),
         server: Server {
             path: String::new(),
@@ -165,7 +166,8 @@ fn jupyter(wire: wire::Jupyter) -> Jupyter {
         connections: kernel.connections,
         notebook: kernel.notebook,
     };
-    let terminal = |terminal: wire::Terminal| Terminal { last_activity: terminal.last_activity };
+    let terminal =
+        |terminal: wire::Terminal| Terminal { name: terminal.name, last_activity: terminal.last_activity };
     Jupyter {
         last_activity: wire.last_activity,
         connections: wire.connections,

@@ -68,7 +68,10 @@ fn jupyter(jupyter: &Jupyter) -> wire::Jupyter {
         terminals: jupyter
             .terminals
             .iter()
-            .map(|terminal| wire::Terminal { last_activity: terminal.last_activity })
+            .map(|terminal| wire::Terminal {
+                name: terminal.name.clone(),
+                last_activity: terminal.last_activity,
+            })
             .collect(),
     }
 }
