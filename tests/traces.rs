@@ -21,5 +21,5 @@ fn every_scripted_day_ends_as_its_last_line_says() {
         assert!(outcome.failures.is_empty(), "{}: {:#?}", path.display(), outcome.failures);
         days += 1;
     }
-    assert!(days >= 16, "only {days} traces were found");
+    assert!(days >= 18, "only {days} traces were found");
 }
