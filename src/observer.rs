@@ -95,7 +95,7 @@ impl Observer {
         let table = table.ok();
         let cpu = table
             .as_ref()
-            .map(|table| self.cpu.measure(&self.running, table, process_table::hint, now))
+            .map(|table| self.cpu.measure(&self.running, table, process_table::service_url, now))
             .unwrap_or_default();
         let around =
             Around { cards: &cards, cpu: &cpu, table: table.as_ref(), moment: Moment { at: now, began } };
