@@ -127,12 +127,21 @@ class LabUser(Person):
         return self
 
     def run_cell(self, index):
-        """Runs a cell as people do, and waits for its result."""
-        before = self._prompt(index)
-        eventually("the cell has the cursor", lambda: self._browser.ask(_focus(index)))
-        self._browser.press_shift_enter()
-        eventually("the cell ran", lambda: self._prompt(index) not in (before, "[*]:"), within=30)
-        return time.time()
+        """Runs a cell as people do, waits for its result and returns when the keys were pressed."""
+        before, pressed_at = self._prompt(index), 0
+
+        def ran():
+            nonlocal pressed_at
+            prompt = self._prompt(index)
+            # A page that is still loading may lose the keys, or ask which kernel is meant.
+            self._browser.ask("document.querySelector('.jp-Dialog .jp-mod-accept')?.click()")
+            if prompt == before and time.time() - pressed_at > 3 and self._browser.ask(_focus(index)):
+                pressed_at = time.time()
+                self._browser.press_shift_enter()
+            return prompt not in (None, before, "[*]:")
+
+        eventually("the cell ran", ran, within=60)
+        return pressed_at
 
     def _log_in(self, then):
         self._browser.go(f"{self.hub.public_url}/hub/login?next={then}")
