@@ -41,6 +41,6 @@ def test_an_odd_name_is_found_and_nobody_without_address_is_stopped(start_hub, c
 
     holds("olga's server runs on", lambda: olga.is_running() and len(olga.processes()) == 2, during=10)
     (told,) = mailbox.to(ADMIN)
-    assert "olga/" in mail.plain_text(told) and "zo\u00eb" not in mail.plain_text(told)
+    assert "SERVER olga" in mail.plain_text(told) and "zo\u00eb" not in mail.plain_text(told)
     assert len(mailbox.mails) == 3
     assert hub.metrics("gpu_culler_stops_total") == 1
