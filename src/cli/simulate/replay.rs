@@ -108,13 +108,17 @@ impl<'a> Replay<'a> {
             Action::Warn { .. } | Action::Remind { .. } if mail != MailState::Accepting => {
                 self.push(now, id, "held-back", "the mail server does not accept the warning");
             }
-            Action::Warn { deadline, .. } => {
+            Action::Warn { deadline, stop_follows, .. } => {
                 let Some(limit) = decision.judgement.reached else { return };
-                let message_id = String::new();
-                self.ledger.warned(
-                    id,
-                    Warning { accepted: now, deadline: *deadline, limit, message_id, reminded: Vec::new() },
-                );
+                let warning = Warning {
+                    accepted: now,
+                    deadline: *deadline,
+                    limit,
+                    stop_follows: *stop_follows,
+                    message_id: String::new(),
+                    reminded: Vec::new(),
+                };
+                self.ledger.warned(id, warning);
                 self.push_deadline(now, id, "warned", why, *deadline);
             }
             Action::Remind { before, deadline } => {
