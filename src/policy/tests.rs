@@ -73,7 +73,7 @@ fn card(id: &str) -> GpuSample {
         engines: BTreeMap::new(),
         memory_used: Some(1 << 30),
         processes: Some(1),
-        covered: Duration::from_mins(5),
+        covered: Duration::from_secs(300),
         largest_gap: Duration::from_secs(2),
         unreadable: None,
     }
