@@ -55,6 +55,9 @@ pub struct NvmlSampler {
 impl NvmlSampler {
     const POLL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+    /// A card that is never watched again would be a card that nobody gets back.
+    const RELEASE_MAX: Duration = Duration::from_secs(24 * 3600);
+
     /// How long the thread may take to end before it is left behind.
     const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -90,9 +93,10 @@ impl NvmlSampler {
     }
 
     /// Lets go of NVML for some time, so that the driver can be reloaded, a card reset or MIG set up.
-    /// Until then there are no readings, which is a gap and never rest. Zero takes it up again.
+    /// Until then, a day at most, there are no readings: a gap and never rest. Zero takes it up again.
     pub fn release(&self, time: Duration) {
-        self.shared.update(|state| state.release(Instant::now() + time));
+        let until = Instant::now() + time.min(Self::RELEASE_MAX);
+        self.shared.update(|state| state.release(until));
     }
 
     /// Blocks until a poll is complete that was begun at `since` or later, and asks for one at once.
