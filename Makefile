@@ -5,7 +5,7 @@ VENV := target/venv
 NODE := target/node
 CARGO ?= cargo
 # How many tests may wait at the same time; most of their time is waiting for short limits to pass.
-JOBS ?= 3
+JOBS ?= 5
 
 # $(call timed,NAME,COMMAND): runs it and says how long it took.
 timed = @start=$$SECONDS; echo "== $(1)"; $(2) && echo "== $(1): $$((SECONDS - start)) s"

@@ -58,6 +58,11 @@ impl Cycle {
             troubles.push(error.to_string());
         }
         troubles.extend(self.orphaned());
+        for trouble in happened.iter().filter_map(|happening| happening.trouble.as_ref()) {
+            if !troubles.contains(trouble) {
+                troubles.push(trouble.clone());
+            }
+        }
         CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
     }
 

@@ -89,7 +89,9 @@ impl Observer {
             (Err(error), _) => Cards::unknown(error.to_string()),
             (_, Err(error)) => Cards::unknown(format!("the process table cannot be read: {error}")),
         };
-        troubles.extend(cards.trouble());
+        if let Some(trouble) = cards.trouble().filter(|trouble| !troubles.contains(trouble)) {
+            troubles.push(trouble);
+        }
         let table = table.ok();
         let cpu = table.as_ref().map(|table| self.cpu.measure(&self.running, table, now)).unwrap_or_default();
         let seen = servers.into_iter().map(|server| {

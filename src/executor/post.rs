@@ -210,7 +210,9 @@ impl Post {
                 journal.admins_told(&id, at)?;
             }
         }
-        Ok(letter.servers().iter().map(|id| Happening::to(id, at, "held-back", outcome.clone())).collect())
+        let trouble = sent.as_ref().err().and_then(trouble);
+        let held = |id| Happening::to(id, at, "held-back", outcome.clone()).because_of(trouble.clone());
+        Ok(letter.servers().iter().map(held).collect())
     }
 }
 
@@ -241,9 +243,33 @@ fn record(
                 if rung == Rung::Warning {
                     journal.warning_failed(id)?;
                 }
-                Happening::to(id, at, "held-back", format!("{} could not be told: {error}", mask(to)))
+                let what = format!("{} could not be told: {error}", mask(to));
+                Happening::to(id, at, "held-back", what).because_of(trouble(error))
             }
         });
     }
     Ok(happened)
+}
+
+/// A mail server in trouble keeps everybody's warnings; one that refuses a recipient does not.
+fn trouble(error: &DeliveryError) -> Option<String> {
+    match error {
+        DeliveryError::Retryable(_) => {
+            Some(format!("mail does not go out, and nobody is stopped unwarned: {error}"))
+        }
+        DeliveryError::Permanent(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_server_in_trouble_is_shown_and_a_refused_recipient_is_not() {
+        let down = DeliveryError::Retryable("mail server m:25, connecting: refused".to_owned());
+        let shown = trouble(&down).unwrap_or_default();
+        assert!(shown.contains("mail server m:25") && shown.contains("nobody is stopped"), "{shown}");
+        assert_eq!(trouble(&DeliveryError::Permanent("no such mailbox".to_owned())), None);
+    }
 }

@@ -90,7 +90,10 @@ impl Executor {
                     ));
                 }
                 Ending::Failed(error) => {
-                    happened.push(Happening::to(id, at, "held-back", format!("the stop failed: {error}")));
+                    let trouble =
+                        Some("a server could not be stopped; the log says which and why".to_owned());
+                    let what = format!("the stop failed: {error}");
+                    happened.push(Happening::to(id, at, "held-back", what).because_of(trouble));
                 }
                 Ending::StillThere => {
                     happened.push(Happening::to(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Snapshot, Verdict};
+use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Session, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The memory between cycles.
@@ -24,7 +24,7 @@ pub struct Record {
     pub started: Timestamp,
     /// Its clocks.
     pub evidence: Evidence,
-    /// Whether the last cycle found it idle.
+    /// Whether it was idle when it could last be judged.
     pub idle: bool,
     /// A warning that is being sent, and when that began. Still here after a restart, it was cut
     /// short and nobody knows whether it went out.
@@ -48,6 +48,9 @@ pub struct Warning {
     pub deadline: Timestamp,
     /// The limit it was about.
     pub limit: LimitKind,
+    /// Whether it announced a stop: the mails of mode `warn` do not, so no stop may follow them.
+    #[serde(default)]
+    pub stop_follows: bool,
     /// Its Message-ID, so that later mails can answer it.
     pub message_id: String,
     /// The reminders that went out, by how long before the deadline.
@@ -91,16 +94,9 @@ impl Ledger {
             return;
         };
         for session in sessions {
-            let Some(started) = session.server.started else {
-                continue;
-            };
-            let started = started.min(snapshot.at);
-            let record =
-                self.records.entry(session.server.id.clone()).or_insert_with(|| Record::new(started));
-            if record.started != started {
-                *record = Record { keep: record.keep.take(), ..Record::new(started) };
+            if let Some(record) = self.record_for(session, snapshot.at) {
+                record.evidence.observe(session, snapshot.at, policy);
             }
-            record.evidence.observe(session, snapshot.at, policy);
         }
         if snapshot.complete {
             let listed = |id: &ServerId| sessions.iter().any(|session| session.server.id == *id);
@@ -108,17 +104,37 @@ impl Ledger {
         }
     }
 
-    /// Takes over what a plan concluded: who was idle, and the brake.
+    /// The record of this run of a server. Where the Hub leaves out when it started, what is seen
+    /// still counts for the run that is known.
+    fn record_for(&mut self, session: &Session, at: Timestamp) -> Option<&mut Record> {
+        let id = &session.server.id;
+        let Some(started) = session.server.started else {
+            return self.records.get_mut(id);
+        };
+        let fresh = || Record { evidence: Evidence::new(started.min(at)), ..Record::new(started) };
+        let record = self.records.entry(id.clone()).or_insert_with(fresh);
+        if record.started != started {
+            *record = Record { keep: record.keep.take(), ..fresh() };
+        }
+        Some(record)
+    }
+
+    /// Takes over what a plan concluded: who was idle, and the brake. A session that could not be
+    /// judged for a moment has not turned idle when it can be judged again.
     pub fn settled(&mut self, plan: &Plan) {
         for decision in &plan.decisions {
             if let Some(record) = self.records.get_mut(&decision.server) {
-                record.idle = matches!(decision.judgement.verdict, Verdict::Idle(_));
+                match decision.judgement.verdict {
+                    Verdict::Idle(_) => record.idle = true,
+                    Verdict::Busy(_) | Verdict::Protected(_) => record.idle = false,
+                    Verdict::Unknown(_) => {}
+                }
             }
         }
         match &plan.freeze {
-            FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
+            FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => self.freeze = Some(freeze.clone()),
             FreezeChange::Ends => self.freeze = None,
-            FreezeChange::None | FreezeChange::Holds(_) => {}
+            FreezeChange::None => {}
         }
     }
 

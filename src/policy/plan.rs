@@ -39,6 +39,8 @@ pub enum Action {
         deadline: Timestamp,
         /// The least time between acceptance and the stop.
         grace: SignedDuration,
+        /// Whether it announces a stop, or (mode `warn`) only asks to have a look.
+        stop_follows: bool,
     },
     /// Tell the owner again.
     Remind {

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::freeze::freeze;
+use super::freeze::{freeze, holding};
 use super::idleness::{judge, limits_of};
-use super::schedule;
+use super::schedule::{self, earlier, later};
 use super::{
     Action, Decision, FreezeChange, HeldBack, Judgement, Keep, Ledger, Mode, Plan, Policy, Record, Session,
     Snapshot, Verdict, Warning,
@@ -20,7 +20,7 @@ pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestam
         .map(|session| decide(session, ledger, policy, now))
         .collect();
     decisions.sort_by_key(|decision| (idle_since(decision), decision.server.clone()));
-    let freeze = freeze(&decisions, ledger, &policy.safety, now);
+    let freeze = freeze(&decisions, snapshot, ledger, &policy.safety, now);
     brake(&mut decisions, &freeze, policy);
     Plan { decisions, freeze }
 }
@@ -89,8 +89,11 @@ fn next_step(record: &Record, judgement: &Judgement, policy: &Policy, now: Times
     let marked = record.warning.is_some() || record.sending.is_some();
     match &judgement.verdict {
         Verdict::Idle(_) => match &record.warning {
-            Some(warning) => after_the_warning(warning, judgement, policy, now),
-            None => warn(record, judgement, policy, now),
+            Some(warning) if is_over(warning, judgement) => Step::Do(Action::Unmark),
+            Some(warning) if counts(warning, policy.mode) => {
+                after_the_warning(warning, judgement, policy, now)
+            }
+            Some(_) | None => warn(record, judgement, policy, now),
         },
         Verdict::Unknown(_) if marked && judgement.reached.is_some() => Step::Wait(HeldBack::Unknown),
         Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) if marked => Step::Do(Action::Unmark),
@@ -98,13 +101,25 @@ fn next_step(record: &Record, judgement: &Judgement, policy: &Policy, now: Times
     }
 }
 
+/// Whether the idle spell that a warning was about has ended, unseen at the time: its owner came back
+/// and left again while the Hub or the service was down.
+fn is_over(warning: &Warning, judgement: &Judgement) -> bool {
+    judgement.quiet_since.is_some_and(|since| since > warning.accepted)
+}
+
+/// A mail that announced no stop is no warning of one.
+fn counts(warning: &Warning, mode: Mode) -> bool {
+    warning.stop_follows || mode != Mode::Enforce
+}
+
 fn warn(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
     let grace = limits_of(judgement.rule.as_deref(), policy).grace;
-    match record.sending.map(|began| began + grace) {
+    match record.sending.map(|began| later(began, grace)) {
         Some(again) if now < again => Step::Wait(HeldBack::Interrupted(again)),
         _ => Step::Do(Action::Warn {
             deadline: schedule::deadline(now, grace, policy.stop_hours.as_ref()),
             grace,
+            stop_follows: policy.mode != Mode::Warn,
         }),
     }
 }
@@ -120,7 +135,7 @@ fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, 
     let due = limits_of(judgement.rule.as_deref(), policy)
         .remind_before
         .into_iter()
-        .filter(|before| deadline - *before > warning.accepted && now >= deadline - *before)
+        .filter(|before| earlier(deadline, *before) > warning.accepted && now >= earlier(deadline, *before))
         .min();
     match due {
         Some(before) if !warning.reminded.contains(&before) => Step::Do(Action::Remind { before, deadline }),
@@ -130,7 +145,7 @@ fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, 
 
 /// Takes back the stops that the brakes do not allow.
 fn brake(decisions: &mut [Decision], freeze: &FreezeChange, policy: &Policy) {
-    let allowed = policy.safety.max_stops.of(decisions.len());
+    let allowed = policy.safety.max_stops.of(holding(decisions));
     let mut stops = 0;
     for decision in decisions.iter_mut().filter(|d| d.action == Some(Action::Stop)) {
         let why = match freeze {

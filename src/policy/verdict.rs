@@ -136,6 +136,9 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The limit that is reached by the clocks alone, even where the verdict is not Idle.
     pub reached: Option<LimitKind>,
+    /// Since when the session is quiet by at least one limit that is reached: a warning from before
+    /// that is about an earlier spell.
+    pub quiet_since: Option<Timestamp>,
     /// The clocks; absent where the session could not be told by its start.
     pub clocks: Option<Clocks>,
     /// The rule that applied.

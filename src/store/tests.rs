@@ -15,6 +15,7 @@ fn ledger() -> Ledger {
         accepted: at(5_000),
         deadline: at(8_600),
         limit: LimitKind::Nobody,
+        stop_follows: true,
         message_id: "1@example.org".to_owned(),
         reminded: vec![SignedDuration::from_mins(15)],
     });
