@@ -56,3 +56,13 @@ impl SpawnerState {
         *self == Self::default()
     }
 }
+
+/// What becomes of a server's record at the Hub when it was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It stays, and the owner can start the server again.
+    #[default]
+    Keep,
+    /// It is removed, which may delete the server's volume.
+    Remove,
+}

@@ -45,8 +45,8 @@ impl Post {
         journal: &mut Journal,
         observer: &Observer,
         clock: Clock,
-    ) -> Result<Vec<Happening>, StoreError> {
-        let mut happened = Vec::new();
+        happened: &mut Vec<Happening>,
+    ) -> Result<(), StoreError> {
         let mut due = Vec::new();
         for letter in letters(plan, seen, journal) {
             match self.address(&letter.owner, observer).await {
@@ -56,9 +56,9 @@ impl Post {
         }
         while !due.is_empty() {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
-            happened.extend(self.deliver_batch(batch, journal, clock).await?);
+            self.deliver_batch(batch, journal, clock, happened).await?;
         }
-        Ok(happened)
+        Ok(())
     }
 
     async fn deliver_batch(
@@ -66,7 +66,8 @@ impl Post {
         batch: Vec<(String, Letter)>,
         journal: &mut Journal,
         clock: Clock,
-    ) -> Result<Vec<Happening>, StoreError> {
+        happened: &mut Vec<Happening>,
+    ) -> Result<(), StoreError> {
         let begins = batch.iter().filter(|(_, letter)| letter.rung == Rung::Warning);
         let ids: Vec<ServerId> = begins.flat_map(|(_, letter)| letter.servers()).collect();
         journal.warnings_begin(&ids, clock())?;
@@ -75,11 +76,10 @@ impl Post {
             (to, letter, answer)
         });
         let mut sent = futures::stream::iter(sent).buffer_unordered(AT_ONCE);
-        let mut happened = Vec::new();
         while let Some((to, letter, answer)) = sent.next().await {
             happened.extend(record(&to, &letter, answer, journal, clock())?);
         }
-        Ok(happened)
+        Ok(())
     }
 
     async fn send(&self, to: &str, letter: &Letter, now: Timestamp) -> Result<String, DeliveryError> {

@@ -47,11 +47,13 @@ enum Ending {
 struct Told {
     server: Server,
     notice: SessionNotice,
-    warning: Warning,
+    /// Absent only for a server without a card, where nobody can be warned.
+    warning: Option<Warning>,
 }
 
 impl Executor {
-    /// Carries out every stop of a plan. Returns what happened and what was left behind.
+    /// Carries out every stop of a plan, and returns what was left behind. What happened is told even
+    /// where it can no longer be saved.
     pub async fn stop_all(
         &self,
         plan: &Plan,
@@ -59,65 +61,56 @@ impl Executor {
         journal: &mut Journal,
         observer: &Observer,
         clock: Clock,
-    ) -> Result<(Vec<Happening>, Vec<Orphan>), StoreError> {
+        happened: &mut Vec<Happening>,
+    ) -> Result<Vec<Orphan>, StoreError> {
         let Some(stopper) = &self.stopper else {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Vec::new());
         };
-        let stops = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
-        let stops: Vec<_> =
-            stops.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
-        let stops = stops.into_iter().map(|(decision, known)| async move {
-            let ending = stop(decision, policy, known, observer, stopper, clock).await;
-            (decision, ending)
+        let due = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
+        let due: Vec<_> =
+            due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
+        let stops = due.into_iter().map(|(decision, known)| async move {
+            (decision, stop(decision, policy, known, observer, stopper, clock).await)
         });
         let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
-        let (mut happened, mut orphans) = (Vec::new(), Vec::new());
+        let (mut orphans, mut saved) = (Vec::new(), Ok(()));
         while let Some((decision, ending)) = stops.next().await {
             let at = clock();
-            let id = &decision.server;
-            let why = reasons::verdict(&decision.judgement.verdict);
+            happened.push(ending.told(decision, at));
+            if matches!(ending, Ending::Gone(_) | Ending::Orphaned(_)) {
+                saved = saved.and(journal.stopped(&decision.server, at));
+            }
             match ending {
-                Ending::CalledOff(change) => {
-                    happened.push(Happening::to(
-                        id,
-                        at,
-                        "held-back",
-                        format!("just before the stop: {change}"),
-                    ));
-                }
-                Ending::Failed(error) => {
-                    let trouble =
-                        Some("a server could not be stopped; the log says which and why".to_owned());
-                    let what = format!("the stop failed: {error}");
-                    happened.push(Happening::to(id, at, "held-back", what).because_of(trouble));
-                }
-                Ending::StillThere => {
-                    happened.push(Happening::to(
-                        id,
-                        at,
-                        "stopping",
-                        format!("the Hub is still stopping it: {why}"),
-                    ));
-                }
-                Ending::Orphaned(orphan) => {
-                    journal.stopped(id, at)?;
-                    let pids: Vec<String> =
-                        orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
-                    let left =
-                        format!("the Hub has forgotten it, but these processes live on: {}", pids.join(", "));
-                    happened.push(Happening::to(id, at, "orphaned", left));
-                    orphans.push(orphan);
-                }
-                Ending::Gone(told) => {
-                    journal.stopped(id, at)?;
-                    happened.push(Happening::to(id, at, "stopped", why));
-                    if let Some(post) = &self.post {
-                        happened.push(post.stopped(&told.server, told.notice, &told.warning, at).await);
-                    }
-                }
+                Ending::Gone(told) => happened.extend(self.tell_owner(*told, at).await),
+                Ending::Orphaned(orphan) => orphans.push(orphan),
+                Ending::CalledOff(_) | Ending::Failed(_) | Ending::StillThere => {}
             }
         }
-        Ok((happened, orphans))
+        saved.map(|()| orphans)
+    }
+
+    async fn tell_owner(&self, told: Told, at: Timestamp) -> Option<Happening> {
+        let (post, warning) = self.post.as_ref().zip(told.warning)?;
+        Some(post.stopped(&told.server, told.notice, &warning, at).await)
+    }
+}
+
+impl Ending {
+    fn told(&self, decision: &Decision, at: Timestamp) -> Happening {
+        let why = || reasons::verdict(&decision.judgement.verdict);
+        let to = |event, reason: String| Happening::to(&decision.server, at, event, reason);
+        match self {
+            Self::CalledOff(change) => to("held-back", format!("just before the stop: {change}")),
+            Self::Failed(error) => to("held-back", format!("the stop failed: {error}"))
+                .because_of(Some("a server could not be stopped; the log says which and why".to_owned())),
+            Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
+            Self::Orphaned(orphan) => {
+                let names: Vec<String> =
+                    orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
+                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
+            }
+            Self::Gone(_) => to("stopped", why()),
+        }
     }
 }
 
@@ -150,7 +143,7 @@ async fn stop(
         Err(change) => return Ending::CalledOff(change),
     };
     let before = observer.processes(id);
-    match stopper.stop(id).await {
+    match stopper.stop(id, policy.afterwards(decision)).await {
         Ok(StopAnswer::Gone | StopAnswer::Slow) => {}
         Err(error) => return Ending::Failed(error.to_string()),
     }
@@ -174,8 +167,9 @@ fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timest
         return Err(changed());
     }
     let record = ledger.records.get(&session.server.id).ok_or_else(changed)?;
-    let warning = record.warning.clone().ok_or_else(changed)?;
-    let notice = session_notice(session, decision, record, warning.deadline).ok_or_else(changed)?;
+    let warning = record.warning.clone();
+    let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
+    let notice = session_notice(session, decision, record, deadline).ok_or_else(changed)?;
     Ok(Told { server: session.server.clone(), notice, warning })
 }
 

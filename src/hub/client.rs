@@ -38,8 +38,8 @@ impl Call {
     }
 
     /// A stop, which needs `scopes`.
-    pub(super) fn delete(url: Url, scopes: &'static str) -> Self {
-        Self { method: Method::DELETE, url, body: None, scopes }
+    pub(super) fn delete(url: Url, body: Option<Value>, scopes: &'static str) -> Self {
+        Self { method: Method::DELETE, url, body, scopes }
     }
 
     /// A request to make something, which needs `scopes`.

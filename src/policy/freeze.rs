@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Ledger, ProtectedReason, Snapshot, Verdict};
+use super::{Decision, Ledger, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -79,8 +79,7 @@ impl FreezeChange {
 
 /// How many sessions hold cards; only these count for the brakes.
 pub fn holding(decisions: &[Decision]) -> usize {
-    let no_card = Verdict::Protected(ProtectedReason::NoCard);
-    decisions.iter().filter(|d| d.judgement.verdict != no_card).count()
+    decisions.iter().filter(|decision| decision.may_hold_cards).count()
 }
 
 /// Judges the share of sessions that turn idle in this cycle, and of those that once did together.
@@ -93,7 +92,7 @@ pub fn freeze(
 ) -> FreezeChange {
     let newly: BTreeSet<ServerId> = decisions
         .iter()
-        .filter(|d| matches!(d.judgement.verdict, Verdict::Idle(_)))
+        .filter(|d| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_)))
         .filter(|d| !ledger.records.get(&d.server).is_some_and(|record| record.idle))
         .map(|d| d.server.clone())
         .collect();

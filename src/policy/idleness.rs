@@ -6,7 +6,7 @@ use super::protection::protection;
 use super::schedule::later;
 use super::{
     BusyReason, ClockMove, Clocks, Evidence, Idle, IdleKind, Judgement, Keep, KernelSource, LimitKind,
-    Limits, Policy, Rule, Session, UnknownReason, Verdict, Watch,
+    Limits, Policy, ProtectedReason, Rule, Session, UnknownReason, Verdict, Watch,
 };
 use crate::domain::KernelState;
 
@@ -23,6 +23,7 @@ pub fn judge(
     let clocks = evidence.map(clocks);
     let reached = clocks.and_then(|clocks| reached(&clocks, session, &limits, now));
     let verdict = match (protection(session, rule, keep, now), evidence) {
+        (Some(ProtectedReason::NoCard), _) => return without_card(session, rule, clocks, policy, now),
         (Some(reason), _) => Verdict::Protected(reason),
         (None, Some(evidence)) => verdict(session, evidence, reached, policy, now),
         (None, None) => Verdict::Unknown(UnknownReason::HubRecord("started")),
@@ -31,6 +32,30 @@ pub fn judge(
         verdict,
         reached: reached.map(|reached| reached.limit),
         quiet_since: reached.map(|reached| reached.quiet_since),
+        clocks,
+        rule: rule.map(|r| r.name.clone()),
+    }
+}
+
+fn without_card(
+    session: &Session,
+    rule: Option<&Rule>,
+    clocks: Option<Clocks>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Judgement {
+    let asked_for = policy.cpu_servers.as_ref();
+    let verdict = asked_for.map_or(Verdict::Protected(ProtectedReason::NoCard), |cpu| {
+        cpu.judge(session, policy.thresholds.cpu_cores, now)
+    });
+    let idle = match &verdict {
+        Verdict::Idle(idle) => Some(*idle),
+        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => None,
+    };
+    Judgement {
+        verdict,
+        reached: idle.map(|idle| idle.limit),
+        quiet_since: idle.map(|idle| idle.since),
         clocks,
         rule: rule.map(|r| r.name.clone()),
     }

@@ -2,6 +2,7 @@
 //!
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
+mod cpu_servers;
 mod evidence;
 mod freeze;
 mod idleness;
@@ -15,6 +16,7 @@ mod schedule;
 mod snapshot;
 mod verdict;
 
+pub use cpu_servers::CpuServers;
 pub use evidence::{CardEvidence, ClockMove, Evidence, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::limits_of;

@@ -22,6 +22,8 @@ pub struct Decision {
     pub server: ServerId,
     /// Which run of it.
     pub started: Option<Timestamp>,
+    /// Whether it holds a card, or that is not known.
+    pub may_hold_cards: bool,
     /// What it is taken for.
     pub judgement: Judgement,
     /// What to do.
@@ -70,6 +72,8 @@ pub enum HeldBack {
     Budget(usize),
     /// No stops at this hour; the next opening.
     Hours(Timestamp),
+    /// Nobody can be warned: there is no mail.
+    NoMail,
     /// Sending a warning was cut short and may have succeeded; it is not sent again before this.
     Interrupted(Timestamp),
 }

@@ -6,8 +6,8 @@ use super::freeze::{freeze, holding};
 use super::idleness::{judge, limits_of};
 use super::schedule::{self, earlier, later};
 use super::{
-    Action, Decision, FreezeChange, HeldBack, Judgement, Keep, Ledger, Mode, Plan, Policy, Record, Session,
-    Snapshot, Verdict, Warning,
+    Action, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, Ledger, Mode, Plan, Policy,
+    Record, Session, Snapshot, Verdict, Warning,
 };
 
 /// Plans one cycle. The snapshot must have been folded into the ledger ([`Ledger::observe`]).
@@ -46,7 +46,7 @@ fn decide(session: &Session, ledger: &Ledger, policy: &Policy, now: Timestamp) -
     let keep: Option<&Keep> = record.and_then(|record| record.keep.as_ref());
     let judgement = judge(session, record.map(|record| &record.evidence), keep, policy, now);
     let step = record.map_or(Step::Nothing, |record| next_step(record, &judgement, policy, now));
-    let (action, held_back) = match step.within(policy.mode) {
+    let (action, held_back) = match step.within(policy) {
         Step::Nothing => (None, None),
         Step::Do(action) => (Some(action), None),
         Step::Wait(why) => (None, Some(why)),
@@ -54,6 +54,7 @@ fn decide(session: &Session, ledger: &Ledger, policy: &Policy, now: Timestamp) -
     Decision {
         server: session.server.id.clone(),
         started: session.server.started,
+        may_hold_cards: session.may_hold_cards(),
         judgement,
         action,
         held_back,
@@ -68,9 +69,11 @@ enum Step {
 
 impl Step {
     /// What the mode leaves of a step. Forgetting a warning is always allowed.
-    fn within(self, mode: Mode) -> Self {
+    fn within(self, policy: &Policy) -> Self {
+        let mode = policy.mode;
         match self {
             Self::Do(action) if mode < needed(&action) => Self::Wait(HeldBack::Mode(mode, Box::new(action))),
+            Self::Do(Action::Warn { .. }) if !policy.can_warn => Self::Wait(HeldBack::NoMail),
             step => step,
         }
     }
@@ -88,6 +91,8 @@ fn needed(action: &Action) -> Mode {
 fn next_step(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
     let marked = record.warning.is_some() || record.sending.is_some();
     match &judgement.verdict {
+        // As jupyterhub-idle-culler does it, for whoever asks for that and has no mail.
+        Verdict::Idle(Idle { kind: IdleKind::NoCard, .. }) if !policy.can_warn => Step::Do(Action::Stop),
         Verdict::Idle(_) => match &record.warning {
             Some(warning) if is_over(warning, judgement) => Step::Do(Action::Unmark),
             Some(warning) if counts(warning, policy.mode) => {

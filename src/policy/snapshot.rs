@@ -31,3 +31,10 @@ pub struct Session {
     /// Cores its processes used since the last observation.
     pub cpu: Option<f64>,
 }
+
+impl Session {
+    /// Whether it holds a card, or that is not known.
+    pub fn may_hold_cards(&self) -> bool {
+        !self.gpus.as_ref().is_ok_and(Vec::is_empty)
+    }
+}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
 mod brakes;
+mod cpu_servers;
 mod evidence;
 mod idleness;
 mod ladder;
@@ -57,6 +58,8 @@ fn policy() -> Policy {
         keep: KeepOffer { choices: Vec::new(), weekly_budget: hours(72), reason: ReasonNeed::Optional },
         stop_hours: None,
         safety: Safety { max_stops: StopBudget::Share(0.1), freeze_share: 0.5, freeze_min_sessions: 10 },
+        can_warn: true,
+        cpu_servers: None,
     }
 }
 

@@ -53,6 +53,8 @@ pub enum IdleKind {
     Held,
     /// Allocated, and no process on it.
     Reserved,
+    /// There is no card; the server itself is idle.
+    NoCard,
 }
 
 /// The limits of design section 2, in their order.
@@ -66,6 +68,8 @@ pub enum LimitKind {
     CardUnused,
     /// The server is as old as a server may become, and its card rests.
     MaxAge,
+    /// No activity at the Hub; only for servers without a card.
+    Inactive,
 }
 
 /// Why nothing can be said.
