@@ -79,9 +79,10 @@ impl Observer {
         let readings = self.sampler.drain().map(|readings| self.with_holders(readings));
         let table = ProcessTable::read();
         let mut troubles = troubles(listing.as_ref(), readings.as_ref().err());
-        let Listing { servers, .. } = match &listing {
-            Ok(listing) => listing.clone(),
-            Err(_) => Listing::default(),
+        let complete = listing.as_ref().is_ok_and(Listing::is_complete);
+        let (servers, unlisted) = match listing {
+            Ok(listing) => (listing.servers, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
         let cards = match (&readings, &table) {
@@ -102,8 +103,8 @@ impl Observer {
         Observation {
             snapshot: Snapshot {
                 at: now,
-                complete: listing.as_ref().is_ok_and(Listing::is_complete),
-                sessions: listing.map(|_| sessions).map_err(|error| error.to_string()),
+                complete,
+                sessions: unlisted.map_or(Ok(sessions), Err),
                 telemetry_down: readings.err().map(|error| error.to_string()),
                 waiting: 0,
             },

@@ -5,6 +5,7 @@
 mod metrics;
 mod page;
 mod status;
+mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,12 +18,17 @@ use axum::http::header::{
 };
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::Listener;
 use tokio::net::TcpListener;
 
 pub use status::{Board, Counters, Status};
+pub use tls::TlsListener;
 
 /// Answers requests below `prefix` until the process ends.
-pub async fn serve(listener: TcpListener, prefix: &str, board: Arc<Board>) -> std::io::Result<()> {
+pub async fn serve<L>(listener: L, prefix: &str, board: Arc<Board>) -> std::io::Result<()>
+where
+    L: Listener<Addr = SocketAddr>,
+{
     axum::serve(listener, router(prefix, board)).await
 }
 

@@ -11,13 +11,16 @@ use crate::store::{Entry, Store, StoreError};
 #[derive(Debug)]
 pub struct Journal {
     ledger: Ledger,
+    /// What the file holds, so that only what changed is written.
+    saved: Ledger,
     store: Store,
 }
 
 impl Journal {
     /// What the file holds.
     pub fn open(store: Store) -> Result<Self, StoreError> {
-        Ok(Self { ledger: store.load()?, store })
+        let ledger = store.load()?;
+        Ok(Self { saved: ledger.clone(), ledger, store })
     }
 
     /// What is remembered.
@@ -38,7 +41,9 @@ impl Journal {
     /// Takes over what a plan concluded, and saves everything.
     pub fn settled(&mut self, plan: &Plan) -> Result<(), StoreError> {
         self.ledger.settled(plan);
-        self.store.save(&self.ledger)
+        self.store.save(&self.ledger, &self.saved)?;
+        self.saved.clone_from(&self.ledger);
+        Ok(())
     }
 
     /// Warnings are about to be sent.
@@ -105,7 +110,11 @@ impl Journal {
 
     fn save(&mut self, id: &ServerId) -> Result<(), StoreError> {
         match self.ledger.records.get(id) {
-            Some(record) => self.store.save_record(id, record),
+            Some(record) => {
+                self.store.save_record(id, record)?;
+                self.saved.records.insert(id.clone(), record.clone());
+                Ok(())
+            }
             None => Ok(()),
         }
     }

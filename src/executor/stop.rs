@@ -19,8 +19,6 @@ use crate::telemetry::{Process, ProcessTable};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked whether a server is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Stops under way at once, each waiting for its server to be gone.
-const AT_ONCE: usize = 40;
 
 /// Processes that outlived the stop of their server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,13 +66,13 @@ impl Executor {
         let Some(stopper) = &self.stopper else {
             return Ok(Vec::new());
         };
-        let ledger = journal.ledger().clone();
         let due = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
-        let stops = due.map(|decision| {
-            let ledger = &ledger;
-            async move { (decision, stop(decision, policy, ledger, observer, stopper, clock).await) }
+        let due: Vec<_> =
+            due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
+        let stops = due.into_iter().map(|(decision, known)| async move {
+            (decision, stop(decision, policy, known, observer, stopper, clock).await)
         });
-        let mut stops = futures::stream::iter(stops).buffer_unordered(AT_ONCE);
+        let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
         let (mut orphans, mut saved) = (Vec::new(), Ok(()));
         while let Some((decision, ending)) = stops.next().await {
             let at = clock();
@@ -116,10 +114,17 @@ impl Ending {
     }
 }
 
+/// What is remembered of one server, and the brake.
+fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
+    let record = ledger.records.get_key_value(id);
+    let records = record.map(|(id, record)| (id.clone(), record.clone())).into_iter().collect();
+    Ledger { records, freeze: ledger.freeze.clone() }
+}
+
 async fn stop(
     decision: &Decision,
     policy: &Policy,
-    ledger: &Ledger,
+    known: Ledger,
     observer: &Observer,
     stopper: &Stopper,
     clock: Clock,
@@ -133,7 +138,7 @@ async fn stop(
     if session.server.started != decision.started {
         return Ending::CalledOff("it was restarted".to_owned());
     }
-    let told = match still_due(&session, policy, ledger, clock()) {
+    let told = match still_due(&session, policy, known, clock()) {
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
@@ -146,7 +151,7 @@ async fn stop(
 }
 
 /// Asks the planner again, with what is known of this session now.
-fn still_due(session: &Session, policy: &Policy, ledger: &Ledger, now: Timestamp) -> Result<Told, String> {
+fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timestamp) -> Result<Told, String> {
     let snapshot = Snapshot {
         at: now,
         sessions: Ok(vec![session.clone()]),
@@ -154,7 +159,6 @@ fn still_due(session: &Session, policy: &Policy, ledger: &Ledger, now: Timestamp
         telemetry_down: None,
         waiting: 0,
     };
-    let mut ledger = ledger.clone();
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);
     let decision = again.of(&session.server.id).ok_or("it is no longer judged")?;

@@ -10,6 +10,8 @@ use crate::domain::Server;
 
 /// The Hub cuts a list without pages here, silently.
 const BARE_LIST_CUT: usize = 200;
+/// The Hub's own default limit of a page's size: it gives less, silently, where it is set so.
+const LARGEST_PAGE: u64 = 200;
 /// After so many pages in a row the Hub is taken to be gone; each has been asked for thrice.
 const FAILED_PAGES: u32 = 2;
 
@@ -66,7 +68,7 @@ struct Position {
 
 pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<Listing, HubError> {
     let mut listing = Listing::default();
-    let limit = page_size.map(u64::from);
+    let limit = Some(page_size.map_or(LARGEST_PAGE, u64::from));
     let mut cursor = Cursor { offset: 0, limit, total: None, failures: 0 };
     loop {
         let call = cursor.call(client)?;

@@ -48,7 +48,7 @@ pub struct HubSettings {
     pub api_url: Url,
     /// The service's token.
     pub token: SecretString,
-    /// Users asked for per page; the Hub's own default where absent.
+    /// Users asked for per page; as many as a Hub gives where absent.
     pub page_size: Option<u32>,
     /// Requests in flight at once, at most.
     pub concurrency: usize,
@@ -59,7 +59,7 @@ pub struct HubSettings {
 }
 
 /// Certificates for a Hub with `internal_ssl` or a private authority.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The authorities to trust, and then only these (`JUPYTERHUB_SSL_CLIENT_CA`).
     pub ca_file: Option<PathBuf>,
@@ -68,7 +68,7 @@ pub struct TlsFiles {
 }
 
 /// A client certificate and its key, in PEM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFiles {
     /// `JUPYTERHUB_SSL_KEYFILE`.
     pub key_file: PathBuf,

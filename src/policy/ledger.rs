@@ -1,6 +1,6 @@
 //! What must survive a restart, as plain data, and the transitions it knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -99,8 +99,8 @@ impl Ledger {
             }
         }
         if snapshot.complete {
-            let listed = |id: &ServerId| sessions.iter().any(|session| session.server.id == *id);
-            self.records.retain(|id, record| listed(id) || record.is_kept(snapshot.at));
+            let listed: BTreeSet<&ServerId> = sessions.iter().map(|session| &session.server.id).collect();
+            self.records.retain(|id, record| listed.contains(id) || record.is_kept(snapshot.at));
         }
     }
 

@@ -19,7 +19,7 @@ pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestam
         .filter(|session| !already_stopped(session, ledger))
         .map(|session| decide(session, ledger, policy, now))
         .collect();
-    decisions.sort_by_key(|decision| (idle_since(decision), decision.server.clone()));
+    decisions.sort_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
     let freeze = freeze(&decisions, snapshot, ledger, &policy.safety, now);
     brake(&mut decisions, &freeze, policy);
     Plan { decisions, freeze }

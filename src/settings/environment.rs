@@ -34,6 +34,9 @@ pub struct Service {
     pub listen: SocketAddr,
     /// The path before everything, with a slash at both ends.
     pub prefix: String,
+    /// What to answer with over TLS, where the service's `url` is https. The Hub and its proxy go by
+    /// that word alone: with http they speak plainly even under `internal_ssl`.
+    pub tls: Option<TlsFiles>,
 }
 
 impl Environment {
@@ -72,10 +75,15 @@ impl Environment {
     /// `JUPYTERHUB_SERVICE_URL` all the same, and a bogus one.
     pub fn service(&self) -> Option<Result<Service, String>> {
         let prefix = self.get("JUPYTERHUB_SERVICE_PREFIX")?;
-        Some(self.listen().map(|listen| Service { listen, prefix: prefix.to_owned() }))
+        Some(self.listen().map(|(listen, over_tls)| Service {
+            listen,
+            prefix: prefix.to_owned(),
+            tls: over_tls.then(|| self.tls()),
+        }))
     }
 
-    fn listen(&self) -> Result<SocketAddr, String> {
+    /// The address, and whether TLS is spoken there.
+    fn listen(&self) -> Result<(SocketAddr, bool), String> {
         let text = self.get("JUPYTERHUB_SERVICE_URL").unwrap_or_default();
         let bad =
             |why: &str| format!("the service's `url` ({text}) {why}: write it like http://127.0.0.1:10182");
@@ -89,6 +97,6 @@ impl Environment {
             Some(Host::Domain(_)) => std::net::Ipv4Addr::UNSPECIFIED.into(),
             None => return Err(bad("has no host")),
         };
-        Ok(SocketAddr::new(ip, port))
+        Ok((SocketAddr::new(ip, port), url.scheme() == "https"))
     }
 }

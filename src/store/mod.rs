@@ -132,12 +132,21 @@ impl Store {
         Ok(ledger)
     }
 
-    /// Saves all of it, and forgets the records that are gone.
-    pub fn save(&mut self, ledger: &Ledger) -> Result<(), StoreError> {
+    /// Saves what differs from `before`, which is what the file holds, and forgets what is gone.
+    pub fn save(&mut self, ledger: &Ledger, before: &Ledger) -> Result<(), StoreError> {
+        let differs = |(id, record): &(&ServerId, &Record)| before.records.get(id) != Some(record);
+        let mut changed = ledger.records.iter().filter(differs).peekable();
+        let mut gone = before.records.keys().filter(|id| !ledger.records.contains_key(id)).peekable();
+        let same_freeze = ledger.freeze == before.freeze;
+        if changed.peek().is_none() && gone.peek().is_none() && same_freeze {
+            return Ok(());
+        }
         self.write(|transaction| {
-            transaction.execute("DELETE FROM session", [])?;
-            for (id, record) in &ledger.records {
+            for (id, record) in changed {
                 put_record(transaction, id, record)?;
+            }
+            for id in gone {
+                forget_record(transaction, id)?;
             }
             put_state(transaction, "freeze", ledger.freeze.as_ref())
         })
@@ -150,6 +159,9 @@ impl Store {
 
     /// Appends to the log of what happened.
     pub fn log(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
         self.write(|transaction| {
             for entry in entries {
                 let (user, server) = entry.server.as_ref().map(|id| (&id.user.0, &id.name.0)).unzip();
@@ -208,10 +220,15 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 }
 
 fn put_record(connection: &Connection, id: &ServerId, record: &Record) -> rusqlite::Result<()> {
-    connection.execute(
-        "INSERT OR REPLACE INTO session (user, server, record) VALUES (?1, ?2, ?3)",
-        params![id.user.0, id.name.0, json(record)?],
-    )?;
+    let mut put = connection
+        .prepare_cached("INSERT OR REPLACE INTO session (user, server, record) VALUES (?1, ?2, ?3)")?;
+    put.execute(params![id.user.0, id.name.0, json(record)?])?;
+    Ok(())
+}
+
+fn forget_record(connection: &Connection, id: &ServerId) -> rusqlite::Result<()> {
+    let mut forget = connection.prepare_cached("DELETE FROM session WHERE user = ?1 AND server = ?2")?;
+    forget.execute(params![id.user.0, id.name.0])?;
     Ok(())
 }
 

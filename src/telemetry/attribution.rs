@@ -4,7 +4,7 @@
 //! tree below the process the Hub named, and the uid where it stands for exactly one server. What a
 //! process says of itself is shown to people and decides nothing. More than one answer is no answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::process_table::{Process, ProcessTable};
 use crate::domain::{ServerId, SpawnerState};
@@ -61,10 +61,11 @@ pub fn attribute(
     servers: &[(ServerId, SpawnerState)],
     table: &ProcessTable,
 ) -> Attribution {
+    let roster = Roster::new(servers);
     let mut result = Attribution::default();
     for pid in pids {
         let process = table.get(pid);
-        if let Some((server, basis)) = process.and_then(|p| owner(p, servers, table)) {
+        if let Some((server, basis)) = process.and_then(|p| owner(p, &roster, table)) {
             result.owners.insert(pid, (server.clone(), basis));
         } else {
             result.unattributed.push(Unattributed {
@@ -84,9 +85,10 @@ pub fn all_members(
     servers: &[(ServerId, SpawnerState)],
     table: &ProcessTable,
 ) -> BTreeMap<ServerId, Vec<u32>> {
+    let roster = Roster::new(servers);
     let mut members: BTreeMap<ServerId, Vec<u32>> = BTreeMap::new();
     for process in table.iter() {
-        if let Ok(Some((server, _))) = by_cgroup_or_tree(process, servers, table) {
+        if let Ok(Some((server, _))) = by_cgroup_or_tree(process, &roster, table) {
             members.entry(server.clone()).or_default().push(process.pid);
         }
     }
@@ -101,9 +103,58 @@ pub fn members(server: &ServerId, servers: &[(ServerId, SpawnerState)], table: &
 type Running = (ServerId, SpawnerState);
 type Owner<'a> = (&'a ServerId, Basis);
 
-fn owner<'a>(process: &Process, servers: &'a [Running], table: &ProcessTable) -> Option<Owner<'a>> {
-    match by_cgroup_or_tree(process, servers, table) {
-        Ok(None) => by_uid(process, servers, table),
+/// The running servers by what leads to them: there may be thousands, and as many processes.
+struct Roster<'a> {
+    servers: &'a [Running],
+    units: HashMap<&'a str, Vec<&'a Running>>,
+    containers: HashMap<&'a str, Vec<&'a Running>>,
+    roots: HashMap<u32, Vec<&'a Running>>,
+}
+
+impl<'a> Roster<'a> {
+    fn new(servers: &'a [Running]) -> Self {
+        let mut roster =
+            Self { servers, units: HashMap::new(), containers: HashMap::new(), roots: HashMap::new() };
+        for server in servers {
+            let spawner = &server.1;
+            if let Some(unit) = spawner.unit.as_deref().filter(|unit| !unit.is_empty()) {
+                roster.units.entry(unit).or_default().push(server);
+            }
+            if let Some(id) = spawner.container.as_deref().filter(|id| id.len() >= MIN_CONTAINER_ID) {
+                roster.containers.entry(id).or_default().push(server);
+            }
+            if let Some(root) = root(spawner) {
+                roster.roots.entry(root).or_default().push(server);
+            }
+        }
+        roster
+    }
+
+    /// The servers in whose control group, or below it, the process is.
+    fn by_group(&self, process: &Process, own_uid: u32) -> Vec<(&'a Running, Basis)> {
+        let mut found: Vec<(&Running, Basis)> = Vec::new();
+        for group in process.cgroups.iter().flat_map(|path| kept_by_system(path, own_uid)) {
+            let units = group.strip_suffix(".service").and_then(|unit| self.units.get(unit));
+            let containers = container_id(group).and_then(|id| self.containers.get(id));
+            let both = units.into_iter().flatten().map(|server| (*server, Basis::Unit));
+            let both = both.chain(containers.into_iter().flatten().map(|server| (*server, Basis::Container)));
+            for (server, basis) in both {
+                if !found.iter().any(|(known, _)| std::ptr::eq(*known, server)) {
+                    found.push((server, basis));
+                }
+            }
+        }
+        found
+    }
+
+    fn rooted_at(&self, pid: u32) -> &[&'a Running] {
+        self.roots.get(&pid).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn owner<'a>(process: &Process, roster: &Roster<'a>, table: &ProcessTable) -> Option<Owner<'a>> {
+    match by_cgroup_or_tree(process, roster, table) {
+        Ok(None) => by_uid(process, roster.servers, table),
         Ok(found) => found,
         Err(Ambiguous) => None,
     }
@@ -114,39 +165,22 @@ struct Ambiguous;
 
 fn by_cgroup_or_tree<'a>(
     process: &Process,
-    servers: &'a [Running],
+    roster: &Roster<'a>,
     table: &ProcessTable,
 ) -> Result<Option<Owner<'a>>, Ambiguous> {
-    let in_group: Vec<(&Running, Basis)> = servers
-        .iter()
-        .filter_map(|server| Some((server, group_of(process, &server.1, table.own_uid())?)))
-        .collect();
+    let in_group = roster.by_group(process, table.own_uid());
     match in_group[..] {
-        [] => by_tree(process, servers.iter(), table),
+        [] => by_tree(process, roster, |_| true, table),
         [((id, _), basis)] => Ok(Some((id, basis))),
         // Named servers of one user may share a unit: the tree tells them apart.
-        _ => match by_tree(process, in_group.into_iter().map(|(server, _)| server), table)? {
-            None => Err(Ambiguous),
-            found => Ok(found),
-        },
-    }
-}
-
-/// Whether the process is in the server's control group or below it.
-fn group_of(process: &Process, spawner: &SpawnerState, own_uid: u32) -> Option<Basis> {
-    let unit = spawner.unit.as_deref().filter(|unit| !unit.is_empty());
-    let container = spawner.container.as_deref();
-    let container = container.filter(|id| id.len() >= MIN_CONTAINER_ID);
-    let mut groups = process.cgroups.iter().flat_map(|p| kept_by_system(p, own_uid));
-    groups.find_map(|group| {
-        if unit.is_some() && group.strip_suffix(".service") == unit {
-            Some(Basis::Unit)
-        } else if container.is_some() && container_id(group) == container {
-            Some(Basis::Container)
-        } else {
-            None
+        _ => {
+            let among = |server: &Running| in_group.iter().any(|(other, _)| std::ptr::eq(*other, server));
+            match by_tree(process, roster, among, table)? {
+                None => Err(Ambiguous),
+                found => Ok(found),
+            }
         }
-    })
+    }
 }
 
 /// The groups of a path down to where a user's own systemd begins: below that, a user may name groups
@@ -175,11 +209,12 @@ fn container_id(part: &str) -> Option<&str> {
 /// The server whose named process is the nearest ancestor.
 fn by_tree<'a>(
     process: &Process,
-    servers: impl Iterator<Item = &'a Running> + Clone,
+    roster: &Roster<'a>,
+    among: impl Fn(&Running) -> bool,
     table: &ProcessTable,
 ) -> Result<Option<Owner<'a>>, Ambiguous> {
     for pid in table.ancestry(process.pid) {
-        let mut rooted = servers.clone().filter(|(_, s)| root(s) == Some(pid));
+        let mut rooted = roster.rooted_at(pid).iter().filter(|server| among(server));
         match (rooted.next(), rooted.next()) {
             (None, _) => {}
             (Some((id, _)), None) => return Ok(Some((id, Basis::ProcessTree))),
