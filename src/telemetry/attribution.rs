@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cgroup::{container_id, kept_by_system, slurm_job};
 use super::process_table::{Process, ProcessTable};
 use crate::domain::{ServerId, SpawnerState};
 
@@ -16,6 +17,8 @@ pub enum Basis {
     Unit,
     /// The control group of the server's container.
     Container,
+    /// The control group of the server's batch job.
+    Job,
     /// Descent from the process that the Hub names.
     ProcessTree,
     /// The uid, which exactly one running server has.
@@ -137,40 +140,26 @@ fn group_of(process: &Process, spawner: &SpawnerState, own_uid: u32) -> Option<B
     let unit = spawner.unit.as_deref().filter(|unit| !unit.is_empty());
     let container = spawner.container.as_deref();
     let container = container.filter(|id| id.len() >= MIN_CONTAINER_ID);
-    let mut groups = process.cgroups.iter().flat_map(|p| kept_by_system(p, own_uid));
-    groups.find_map(|group| {
-        if unit.is_some() && group.strip_suffix(".service") == unit {
-            Some(Basis::Unit)
-        } else if container.is_some() && container_id(group) == container {
-            Some(Basis::Container)
-        } else {
-            None
+    let job = spawner.job.as_deref();
+    process.cgroups.iter().find_map(|path| {
+        let mut groups = kept_by_system(path, own_uid);
+        if job.is_some() && slurm_job(kept_by_system(path, own_uid)) == job {
+            return Some(Basis::Job);
         }
-    })
-}
-
-/// The groups of a path down to where a user's own systemd begins: below that, a user may name groups
-/// as he likes, after somebody else's server for instance. Our own account is trusted.
-fn kept_by_system(path: &str, own_uid: u32) -> impl Iterator<Item = &str> {
-    path.split('/').take_while(move |group| {
-        let user = group.strip_prefix("user@").and_then(|s| s.strip_suffix(".service"));
-        user.is_none_or(|uid| uid.parse() == Ok(own_uid))
+        groups.find_map(|group| {
+            if unit.is_some() && group.strip_suffix(".service") == unit {
+                Some(Basis::Unit)
+            } else if container.is_some() && container_id(group) == container {
+                Some(Basis::Container)
+            } else {
+                None
+            }
+        })
     })
 }
 
 /// Docker's short ids have twelve digits; anything shorter is no id.
 const MIN_CONTAINER_ID: usize = 12;
-
-/// The container in a part of a control group's path: a bare id (cgroupfs driver) or
-/// `docker-ID.scope`, `cri-containerd-ID.scope` and the like (systemd driver).
-fn container_id(part: &str) -> Option<&str> {
-    let Some(scope) = part.strip_suffix(".scope") else {
-        return Some(part);
-    };
-    // Podman's monitor is no part of the container.
-    let (runtime, id) = scope.rsplit_once('-')?;
-    (runtime != "libpod-conmon").then_some(id)
-}
 
 /// The server whose named process is the nearest ancestor.
 fn by_tree<'a>(
