@@ -132,3 +132,6 @@ impl Drop for NvmlSampler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,19 +36,15 @@ fn a_process_list_that_may_not_be_read_is_not_an_empty_one() {
 #[test]
 fn lists_are_read_when_the_memory_in_use_changes_and_before_every_asked_look() {
     let pid = std::process::id();
-    let busy = |list| {
-        let denied = json!({"nvmlDeviceGetComputeRunningProcesses_v3": list});
-        let processes = json!([{"pid": pid, "memory": 7}]);
-        with(with(card("GPU-a"), "processes", processes), "errors", denied)
-    };
-    let fine = with(card("GPU-a"), "processes", json!([{"pid": pid, "memory": 7}]));
-    let driver = Driver::playing(&scene(&[fine]));
+    let held = with(card("GPU-a"), "processes", json!([{"pid": pid, "memory": 7}]));
+    let denied = json!({"nvmlDeviceGetComputeRunningProcesses_v3": "NO_PERMISSION"});
+    let driver = Driver::playing(&scene(std::slice::from_ref(&held)));
     let sampler = driver.watched();
     next_readings(&sampler);
     // From now on reading the lists fails, which shows whether they are read.
-    driver.play(&scene(&[busy("NO_PERMISSION")]));
+    driver.play(&scene(&[with(held, "errors", denied)]));
     std::thread::sleep(Duration::from_millis(500));
-    let held = vec![Holder { pid, memory_used: Some(7) }];
-    assert_eq!(only(sampler.drain().unwrap()).holders, Ok(held), "not read in every poll");
+    let holder = vec![Holder { pid, memory_used: Some(7) }];
+    assert_eq!(only(sampler.drain().unwrap()).holders, Ok(holder), "not read in every poll");
     assert!(only(next_readings(&sampler)).holders.is_err(), "read when somebody looks");
 }

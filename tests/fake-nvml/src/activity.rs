@@ -11,8 +11,8 @@ const PERIOD_US: u64 = 139_000;
 /// One figure of a load.
 pub type Engine = fn(&Load) -> f64;
 
+#[expect(clippy::disallowed_methods, reason = "the driver has a clock of its own")]
 pub fn now_us() -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "the driver it stands for has a clock")]
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
 }
 

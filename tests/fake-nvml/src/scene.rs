@@ -167,11 +167,11 @@ unsafe extern "C" {
     fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
 }
 
-/// Notes beside the library how often it is open, for tests that want to see it closed.
+/// Notes beside the scene how often the library is open, for tests that want to see it closed.
 pub fn note_users(users: usize) {
-    if let Some(mut path) = own_file().map(PathBuf::into_os_string) {
-        path.push(".users");
-        let _ = fs::write(path, users.to_string());
+    let own = own_file().map(|path| path.display().to_string());
+    if let Some(own) = own.filter(|own| Path::new(&format!("{own}.scene.json")).exists()) {
+        let _ = fs::write(format!("{own}.users"), users.to_string());
     }
 }
 
