@@ -296,6 +296,7 @@ impl Truth {
             },
             jupyter: if self.kernels_readable { Ok(jupyter) } else { Err("refused".to_owned()) },
             gpus: if self.cards_readable { Ok(gpus) } else { Err("down".to_owned()) },
+            holds: Vec::new(),
             cpu: None,
         }
     }

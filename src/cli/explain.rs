@@ -48,11 +48,12 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
     ];
     lines.extend(hub(session, now));
     lines.extend(cards(session, look.ledger.records.get(&decision.server), now));
+    lines.extend(session.holds.iter().filter_map(reasons::hold).map(|held| line("held by", held)));
     lines.extend(jupyter(session, now));
     if let Some(cores) = session.cpu {
         lines.push(line("CPU", format!("{cores:.2} cores since the last look")));
     }
-    lines.extend(clocks(decision, now));
+    lines.extend(clocks(decision, look.ledger.records.get(&decision.server), now));
     lines.extend(limits(&limits_of(decision.judgement.rule.as_deref(), &look.policy)));
     lines.extend(ladder(look.ledger.records.get(&decision.server)));
     lines
@@ -146,18 +147,25 @@ fn jupyter(session: &Session, now: Timestamp) -> Lines {
         ));
     }
     for terminal in terminals {
-        lines.push(line("terminal", format!("last used {}", stamp(terminal.last_activity, now))));
+        lines.push(line(
+            format!("terminal {}", terminal.name),
+            format!("last used {}", stamp(terminal.last_activity, now)),
+        ));
     }
     lines
 }
 
-fn clocks(decision: &Decision, now: Timestamp) -> Lines {
+fn clocks(decision: &Decision, record: Option<&Record>, now: Timestamp) -> Lines {
     let Some(clocks) = decision.judgement.clocks else {
         return Vec::new();
     };
+    let moved_by = match record.and_then(|record| record.evidence.used_by.as_ref()) {
+        Some(sign) => format!("; moved by {}", reasons::use_sign(Some(sign))),
+        None => "; not used since the start".to_owned(),
+    };
     vec![
         line("card clock", stamp(clocks.card, now)),
-        line("use clock", stamp(Some(clocks.used), now)),
+        line("use clock", stamp(Some(clocks.used), now) + &moved_by),
         line("presence clock", stamp(Some(clocks.present), now)),
     ]
 }

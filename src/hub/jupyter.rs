@@ -28,7 +28,12 @@ pub(super) fn kernels(value: Value) -> Result<Vec<Kernel>, String> {
 
 /// `GET api/terminals`.
 pub(super) fn terminals(value: Value) -> Result<Vec<Terminal>, String> {
-    list(value, |mut terminal| Ok(Terminal { last_activity: json::stamp(&mut terminal, "last_activity")? }))
+    list(value, |mut terminal| {
+        Ok(Terminal {
+            name: json::optional(&mut terminal, "name")?.unwrap_or_default(),
+            last_activity: json::stamp(&mut terminal, "last_activity")?,
+        })
+    })
 }
 
 /// `GET api/status`.

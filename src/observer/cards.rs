@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::{GpuSample, Server, ServerId, SpawnerState};
+use crate::domain::{GpuSample, Hold, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::telemetry::process_table::{self, is_host_pid_namespace};
 use crate::telemetry::{DeviceReading, ProcessTable, Unattributed, all_members, attribute};
 
@@ -13,6 +13,8 @@ pub struct Card {
     pub sample: GpuSample,
     /// The servers that hold it.
     pub servers: BTreeSet<ServerId>,
+    /// What holds memory on it, by the server that it belongs to.
+    pub holds: Vec<(ServerId, Hold)>,
     /// Processes on it that belong to no server, or to no single one.
     pub unattributed: Vec<Unattributed>,
 }
@@ -54,11 +56,21 @@ impl Cards {
             readings.iter().flat_map(|r| r.holders.iter().flatten()).map(|holder| holder.pid).collect();
         let found = attribute(pids, servers, table).with_claims(process_table::hint);
         let strangers: BTreeMap<u32, &Unattributed> = found.unattributed.iter().map(|u| (u.pid, u)).collect();
+        let hold = |reading: &DeviceReading, holder: &Holder| {
+            let hold = Hold {
+                gpu: reading.sample.id.clone(),
+                memory_used: holder.memory_used,
+                kernel: table.ancestry(holder.pid).into_iter().find_map(process_table::kernel_id),
+                notebook: None,
+            };
+            Some((found.owners.get(&holder.pid)?.0.clone(), hold))
+        };
         let card = |reading: &DeviceReading| {
             let pids = || reading.holders.iter().flatten().map(|holder| holder.pid);
             Card {
                 sample: reading.sample.clone(),
                 servers: pids().filter_map(|pid| Some(found.owners.get(&pid)?.0.clone())).collect(),
+                holds: reading.holders.iter().flatten().filter_map(|holder| hold(reading, holder)).collect(),
                 unattributed: pids().filter_map(|pid| Some((*strangers.get(&pid)?).clone())).collect(),
             }
         };
@@ -72,6 +84,16 @@ impl Cards {
     /// What keeps cards from being attributed at all.
     pub fn trouble(&self) -> Option<String> {
         self.unknown.clone()
+    }
+
+    /// What of a server holds memory on its cards; a kernel is named by its notebook where `jupyter` knows that.
+    pub fn holds_of(&self, id: &ServerId, jupyter: Option<&Jupyter>) -> Vec<Hold> {
+        let notebook = |hold: &Hold| {
+            let kernel = hold.kernel.as_ref()?;
+            jupyter?.kernels.iter().find(|k| k.id == *kernel)?.notebook.clone()
+        };
+        let mine = self.devices.iter().flat_map(|card| &card.holds).filter(|(owner, _)| owner == id);
+        mine.map(|(_, hold)| Hold { notebook: notebook(hold), ..hold.clone() }).collect()
     }
 
     /// The cards of one server, or why they are not known.

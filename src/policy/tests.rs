@@ -107,6 +107,7 @@ fn session(user: &str) -> Session {
             terminals: Vec::new(),
         }),
         gpus: Ok(vec![card("GPU-1")]),
+        holds: Vec::new(),
         cpu: None,
     }
 }

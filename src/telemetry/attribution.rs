@@ -2,7 +2,7 @@
 //!
 //! Trusted in this order: the control group (the kernel keeps it, a user cannot leave it), the process
 //! tree below the process the Hub named, and the uid where it stands for exactly one server. What a
-//! process says of itself is shown to people and decides nothing. More than one answer is no answer.
+//! process says of itself is shown to people and at most protects. More than one answer is no answer.
 
 use std::collections::{BTreeMap, HashMap};
 

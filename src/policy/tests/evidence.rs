@@ -139,7 +139,7 @@ fn a_gap_no_longer_than_max_gap_moves_nothing_and_counts_against_coverage() {
     assert_eq!(decision.judgement.clocks.unwrap().card, Some(at("08:00")));
     let coverage = day.record().evidence.coverage(day.now);
     assert!((coverage - 0.9).abs() < 1e-9, "{coverage}");
-    assert_eq!(day.verdict("08:55"), Verdict::Busy(BusyReason::Used(at("08:00"))));
+    assert_eq!(day.verdict("08:55"), Verdict::Busy(BusyReason::Used(at("08:00"), None)));
     assert!(is_idle(&day.verdict("09:00")), "57 of 60 minutes are enough");
 }
 
