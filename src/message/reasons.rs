@@ -42,6 +42,11 @@ fn busy(reason: &BusyReason) -> String {
     }
 }
 
+/// A name that a user chose, as one line without control characters.
+pub fn name(text: &str) -> String {
+    foreign::name(text)
+}
+
 /// What moved the use clock.
 pub fn use_sign(sign: Option<&UseSign>) -> String {
     match sign {

@@ -317,3 +317,50 @@ fn last_presence(jupyter: &Jupyter, at: Timestamp) -> Option<Timestamp> {
 fn signed(duration: std::time::Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+    use super::*;
+    use crate::domain::{Kernel, Terminal};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn kernel(id: &str, state: KernelState, last: i64) -> Kernel {
+        Kernel { id: id.to_owned(), state, last_activity: Some(at(last)), connections: 0, notebook: None }
+    }
+
+    #[test]
+    fn a_sign_of_use_has_its_name_and_no_instant_after_now() {
+        let named = Kernel { notebook: Some("a.ipynb".to_owned()), ..kernel("k1", KernelState::Idle, 50) };
+        let jupyter = Jupyter {
+            kernels: vec![named, kernel("k2", KernelState::Busy, 10), kernel("k3", KernelState::Idle, 900)],
+            terminals: vec![
+                Terminal { name: "1".to_owned(), last_activity: Some(at(70)) },
+                Terminal { name: "2".to_owned(), last_activity: None },
+            ],
+            ..Jupyter::default()
+        };
+        let seen: Vec<_> = uses(&jupyter, at(100)).collect();
+        let kernel = |name: &str| UseSign::Kernel(name.to_owned());
+        assert_eq!(
+            seen,
+            [
+                (at(50), kernel("a.ipynb")),
+                (at(100), kernel("k2")),
+                (at(100), kernel("k3")),
+                (at(70), UseSign::Terminal("1".to_owned())),
+            ]
+        );
+    }
+
+    #[test]
+    fn evidence_saved_before_signs_were_kept_is_read() {
+        let mut saved = serde_json::to_value(Evidence::new(at(0))).unwrap();
+        saved.as_object_mut().unwrap().remove("used_by").unwrap();
+        assert_eq!(serde_json::from_value::<Evidence>(saved).unwrap(), Evidence::new(at(0)));
+    }
+}
