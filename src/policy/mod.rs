@@ -15,7 +15,7 @@ mod schedule;
 mod snapshot;
 mod verdict;
 
-pub use evidence::{CardEvidence, ClockMove, Evidence, Watch, is_active};
+pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::limits_of;
 pub use ledger::{Keep, Ledger, Record, Warning};

@@ -74,6 +74,18 @@ fn a_card_that_was_given_back_still_counts_for_when_it_last_worked() {
 }
 
 #[test]
+fn a_card_that_could_not_be_read_and_was_given_back_may_have_worked_until_then() {
+    let mut day = Day::new();
+    day.alice().gpus = Ok(vec![card("GPU-1"), card("GPU-2")]);
+    day.alice().gpus.as_mut().unwrap()[1].sm = None;
+    day.run("10:00");
+    day.alice().gpus = Ok(vec![card("GPU-1")]);
+    assert_eq!(day.verdict("10:05"), Verdict::Unknown(UnknownReason::Gap(at("10:00"))));
+    day.run("11:00");
+    assert_eq!(day.story(), [("warned", at("11:00"))]);
+}
+
+#[test]
 fn a_card_seen_for_the_first_time_starts_its_clock_then() {
     let mut day = Day::new();
     day.run("08:50");
