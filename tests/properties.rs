@@ -487,9 +487,12 @@ impl World {
         let rested = truth.is_idle(self.now, self.now, &self.policy.limits);
         assert!(rested && truth.is_readable(), "u{number} is warned in use at {}: {truth:?}", self.now);
         assert!(deadline >= self.wall + grace, "less than the grace is promised");
-        if let Some((began, grace)) = truth.cut_short {
+        if let Some((began, then)) = truth.cut_short {
             let waited = mins(self.now - began);
-            assert!(waited >= grace, "a warning that may have gone out is sent again after {waited:?}");
+            assert!(
+                waited >= grace.min(then),
+                "a warning that may have gone out is sent again after {waited:?}"
+            );
         }
         self.ledger.warning_began(&decision.server, self.wall);
         if self.cut_short {
