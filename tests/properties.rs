@@ -182,7 +182,8 @@ impl Truth {
     fn new(now: i64, wall: Timestamp) -> Self {
         Self {
             running: true,
-            started: wall,
+            // Two runs never start at the same instant, not even where the clock was set back in between.
+            started: wall + SignedDuration::from_nanos(now),
             cards: 1,
             working: [false; 2],
             burst: [false; 2],
@@ -531,13 +532,14 @@ impl World {
         for truth in &mut self.sessions {
             let asleep = Truth { worked: self.now, ..Truth::new(self.now, truth.started) };
             let (kernel_stamp, seen_stamp) = (truth.kernel_stamp, truth.seen_stamp);
-            let (running, kept_until) = (truth.running, truth.kept_until);
+            let (running, started, kept_until) = (truth.running, truth.started, truth.kept_until);
             let (has, cut_short) = (truth.has, truth.cut_short);
             let (used, present, cards) = (truth.used, truth.present, truth.cards);
             // A last sign of work, so that earlier holes in the coverage no longer count.
             let burst = [true; 2];
             *truth = Truth {
                 running,
+                started,
                 kept_until,
                 has,
                 cut_short,

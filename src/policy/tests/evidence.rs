@@ -123,6 +123,17 @@ fn one_unreadable_card_of_two_is_unknown_even_after_a_long_rest() {
 }
 
 #[test]
+fn a_card_that_cannot_be_read_just_now_is_unknown_before_the_gap_counts() {
+    let mut day = Day::new();
+    (day.policy.max_gap, day.policy.min_coverage) = (mins(10), 0.5);
+    day.run("08:55");
+    day.alice().card().sm = None;
+    day.alice().card().unreadable = Some("fell off the bus".to_owned());
+    let reason = UnknownReason::Card(GpuId("GPU-1".to_owned()), "fell off the bus".to_owned());
+    assert_eq!(day.verdict("09:00"), Verdict::Unknown(reason));
+}
+
+#[test]
 fn activity_is_believed_although_another_reading_is_missing() {
     let mut day = Day::new();
     day.alice().card().sm = None;
