@@ -95,11 +95,9 @@ impl Observer {
         }
         let table = table.ok();
         let cpu = table.as_ref().map(|table| self.cpu.measure(&self.running, table, now)).unwrap_or_default();
-        let seen = servers.into_iter().map(|server| {
-            let gpus = cards.of(&server);
-            (server, gpus)
-        });
-        let sessions = self.ask_kernels(seen.collect(), &cpu, table.as_ref()).await;
+        let mut sessions: Vec<Session> =
+            servers.into_iter().map(|server| self.unasked(server, &cards, &cpu)).collect();
+        self.ask_kernels(&mut sessions, table.as_ref()).await;
         Observation {
             snapshot: Snapshot {
                 at: now,
@@ -164,25 +162,29 @@ impl Observer {
         self.hub.server(id).await
     }
 
+    /// A session whose kernels were not asked (yet).
+    fn unasked(&self, server: Server, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
+        let gpus = cards.of(&server);
+        let why = match &gpus {
+            Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
+            Ok(_) => "not asked: a card of it works",
+            Err(_) => "not asked: its cards are not known",
+        };
+        let cpu = cpu.get(&server.id).copied();
+        Session { server, jupyter: Err(why.to_owned()), gpus, cpu }
+    }
+
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
-    async fn ask_kernels(
-        &self,
-        seen: Vec<(Server, Result<Vec<GpuSample>, String>)>,
-        cpu: &BTreeMap<ServerId, f64>,
-        table: Option<&ProcessTable>,
-    ) -> Vec<Session> {
-        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let asked = seen.into_iter().map(|(server, gpus)| async move {
-            let jupyter = match &gpus {
-                Ok(gpus) if gpus.is_empty() => Err("not asked: it holds no card".to_owned()),
-                Ok(gpus) if works(gpus) => Err("not asked: a card of it works".to_owned()),
-                Ok(_) => self.kernels.ask(&server, table).await,
-                Err(_) => Err("not asked: its cards are not known".to_owned()),
-            };
-            let cpu = cpu.get(&server.id).copied();
-            Session { server, jupyter, gpus, cpu }
-        });
-        futures::stream::iter(asked).buffered(self.kernels.concurrency.max(1)).collect().await
+    async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>) {
+        let rests =
+            |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let to_ask =
+            sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let asked =
+            to_ask.map(|session| async { session.jupyter = self.kernels.ask(&session.server, table).await });
+        futures::stream::iter(asked)
+            .for_each_concurrent(self.kernels.concurrency.max(1), |asked| asked)
+            .await;
     }
 }
 
