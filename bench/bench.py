@@ -114,7 +114,7 @@ def measure_cycles(program, hub, cycles):
 
 def measure_stops(program, users, idle, patience):
     """Seconds from the first stop asked for to the last one done; None if it stops nobody."""
-    with SyntheticHub(users, idle) as hub, Running(program, hub, IDLE_FOR_AN_HOUR, every=5) as running:
+    with SyntheticHub(users, idle) as hub, Running(program, hub, IDLE_FOR_AN_HOUR, every=3600) as running:
         began = time.monotonic()
         while len(hub.stops) < idle:
             if running.process.poll() is not None or (not hub.stops and time.monotonic() - began > patience):
