@@ -114,7 +114,7 @@ def measure_cycles(program, hub, cycles):
 
 def measure_stops(program, users, idle, patience):
     """Seconds from the first stop asked for to the last one done; None if it stops nobody."""
-    with SyntheticHub(users, idle) as hub, Running(program, hub, IDLE_FOR_AN_HOUR, every=5) as running:
+    with SyntheticHub(users, idle) as hub, Running(program, hub, IDLE_FOR_AN_HOUR, every=3600) as running:
         began = time.monotonic()
         while len(hub.stops) < idle:
             if running.process.poll() is not None or (not hub.stops and time.monotonic() - began > patience):
@@ -148,18 +148,12 @@ def main():
             medians = [statistics.median(run[side][index] for run in runs) for side in (0, 1)]
             figures.append((name, f"{label} ({'ms' if name == 'cpu' else 'MB'})", [m / unit for m in medians]))
     if arguments.only != "cycles":
-        runs = [
-            [measure_stops(program, arguments.users, arguments.idle, patience=60) for program in (ours, theirs)]
-            for _ in range(arguments.runs)
-            if not figures or figures[-1] is not None
-        ]
-        figures.append(("stops", f"{arguments.idle} stops of 1 s (s)", medians_of(runs)))
+        runs = []
+        while len(runs) < arguments.runs and (not runs or runs[-1][0] is not None):
+            runs.append([measure_stops(program, arguments.users, arguments.idle, patience=60) for program in (ours, theirs)])
+        medians = [None if None in side else statistics.median(side) for side in zip(*runs)]
+        figures.append(("stops", f"{arguments.idle} stops of 1 s (s)", medians))
     sys.exit(report(figures))
-
-
-def medians_of(runs):
-    sides = list(zip(*runs))
-    return [None if None in side else statistics.median(side) for side in sides]
 
 
 def report(figures):

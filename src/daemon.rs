@@ -14,7 +14,7 @@ use crate::cycle::{Cycle, CycleReport};
 use crate::message::reasons;
 use crate::settings::{Environment, Service, Sources};
 use crate::trace;
-use crate::web::{self, Board, TlsListener};
+use crate::web::{self, Board};
 use watch::Watch;
 
 pub use build::{Parts, duties, note_on, parts};
@@ -190,12 +190,7 @@ fn answer(environment: &Environment, board: &Arc<Board>) {
 async fn listen(service: &Service, board: &Arc<Board>) -> std::io::Result<()> {
     let listener = web::bind(service.listen).await?;
     tracing::info!(address = %service.listen, prefix = service.prefix, "answering");
-    match &service.tls {
-        None => web::serve(listener, &service.prefix, Arc::clone(board)).await,
-        Some(files) => {
-            web::serve(TlsListener::new(listener, files)?, &service.prefix, Arc::clone(board)).await
-        }
-    }
+    web::serve(listener, &service.prefix, Arc::clone(board)).await
 }
 
 /// Everything that may interrupt the loop.

@@ -5,7 +5,6 @@
 mod metrics;
 mod page;
 mod status;
-mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,17 +17,12 @@ use axum::http::header::{
 };
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use axum::serve::Listener;
 use tokio::net::TcpListener;
 
 pub use status::{Board, Counters, Status};
-pub use tls::TlsListener;
 
 /// Answers requests below `prefix` until the process ends.
-pub async fn serve<L>(listener: L, prefix: &str, board: Arc<Board>) -> std::io::Result<()>
-where
-    L: Listener<Addr = SocketAddr>,
-{
+pub async fn serve(listener: TcpListener, prefix: &str, board: Arc<Board>) -> std::io::Result<()> {
     axum::serve(listener, router(prefix, board)).await
 }
 

@@ -1,10 +1,10 @@
 //! All servers, page by page. What fails costs its page or its entry, never the rest.
 
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use super::client::{Call, Client};
 use super::error::HubError;
-use super::json;
+use super::json::{self, Fields};
 use super::wire::{self, Owner, Skipped};
 use crate::domain::Server;
 
@@ -54,8 +54,8 @@ struct Cursor {
 }
 
 /// One page as the Hub sent it.
-struct Page {
-    users: Vec<Value>,
+struct Page<'a> {
+    users: Vec<&'a RawValue>,
     /// Absent for a list without pages.
     position: Option<Position>,
 }
@@ -72,12 +72,8 @@ pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<List
     let mut cursor = Cursor { offset: 0, limit, total: None, failures: 0 };
     loop {
         let call = cursor.call(client)?;
-        let more = match fetch(client, &call).await {
-            Ok(page) => {
-                let more = cursor.advance(&page, &mut listing.incomplete);
-                listing.add(page.users);
-                more
-            }
+        let more = match client.get(&call).await.and_then(|body| listing.take(&body, &call, &mut cursor)) {
+            Ok(more) => more,
             Err(error) if cursor.total.is_none() => return Err(error),
             Err(error) => cursor.step_over(&error, &mut listing.incomplete),
         };
@@ -91,28 +87,19 @@ pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<List
     Ok(listing)
 }
 
-async fn fetch(client: &Client, call: &Call) -> Result<Page, HubError> {
-    let body = client.get(call).await?;
-    json::parse(&body).and_then(page).map_err(|why| call.unparsable(why))
-}
-
-fn page(value: Value) -> Result<Page, String> {
-    if let Value::Array(users) = value {
+fn page(value: &RawValue) -> Result<Page<'_>, String> {
+    if let Ok(users) = json::list(value) {
         return Ok(Page { users, position: None });
     }
-    let mut model = json::object(value)?;
-    let mut position: Map<String, Value> = json::required(&mut model, "_pagination")?;
-    let next = match position.remove("next") {
-        None => return Err("`next` is missing".to_owned()),
-        Some(Value::Null) => None,
-        Some(next) => Some(json::required(&mut json::object(next)?, "offset")?),
-    };
-    let position = Position {
-        limit: json::required(&mut position, "limit")?,
-        total: json::required(&mut position, "total")?,
-        next,
-    };
-    Ok(Page { users: json::required(&mut model, "items")?, position: Some(position) })
+    let model = json::object(value)?;
+    let position =
+        json::object(model.required("_pagination")?).map_err(|why| format!("`_pagination` is {why}"))?;
+    if !position.has("next") {
+        return Err("`next` is missing".to_owned());
+    }
+    let next = position.get("next").map(|next| json::object(next)?.required("offset")).transpose()?;
+    let position = Position { limit: position.required("limit")?, total: position.required("total")?, next };
+    Ok(Page { users: model.required("items")?, position: Some(position) })
 }
 
 impl Cursor {
@@ -127,7 +114,7 @@ impl Cursor {
     }
 
     /// Takes in a page; whether there is another.
-    fn advance(&mut self, page: &Page, incomplete: &mut Vec<String>) -> bool {
+    fn advance(&mut self, page: &Page<'_>, incomplete: &mut Vec<String>) -> bool {
         self.failures = 0;
         let Some(position) = &page.position else {
             if page.users.len() >= BARE_LIST_CUT {
@@ -173,18 +160,22 @@ impl Cursor {
 }
 
 impl Listing {
-    fn add(&mut self, users: Vec<Value>) {
-        for user in users {
+    /// Takes in a page; whether there is another.
+    fn take(&mut self, body: &[u8], call: &Call, cursor: &mut Cursor) -> Result<bool, HubError> {
+        let page = json::parse(body).and_then(page).map_err(|why| call.unparsable(why))?;
+        let more = cursor.advance(&page, &mut self.incomplete);
+        for user in page.users {
             match wire::owner(user) {
-                Ok((owner, servers)) => self.add_servers(&owner, servers),
+                Ok((owner, servers)) => self.add_servers(&owner, &servers),
                 Err(skipped) => self.skipped.push(skipped),
             }
         }
+        Ok(more)
     }
 
-    fn add_servers(&mut self, owner: &Owner, servers: Map<String, Value>) {
-        for (name, model) in servers {
-            match owner.server(&name, model) {
+    fn add_servers(&mut self, owner: &Owner, servers: &Fields<'_>) {
+        for (name, model) in servers.iter() {
+            match owner.server(name, model) {
                 Ok(Some(shown)) => {
                     self.hidden.state += usize::from(!shown.state_shown);
                     self.hidden.groups += usize::from(owner.groups.is_none());

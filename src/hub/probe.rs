@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, IF_NONE_MATCH};
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use url::{Host, Url};
 
 use super::error::ProbeError;
@@ -160,7 +160,7 @@ impl Prober {
         &self,
         at: &At<'_>,
         endpoint: &str,
-        read: fn(Value) -> Result<T, String>,
+        read: fn(&RawValue) -> Result<T, String>,
     ) -> Result<Told<T>, ProbeError> {
         let url = address(at.base, endpoint);
         let what = format!("GET {}", url.path());

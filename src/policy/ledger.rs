@@ -15,6 +15,8 @@ pub struct Ledger {
     pub records: BTreeMap<ServerId, Record>,
     /// The brake, when it is on.
     pub freeze: Option<Freeze>,
+    /// The servers whose record changed, or went, since it was last saved.
+    pub unsaved: BTreeSet<ServerId>,
 }
 
 /// What is remembered of one run of a server.
@@ -94,41 +96,55 @@ impl Ledger {
             return;
         };
         for session in sessions {
-            if let Some(record) = self.record_for(session, snapshot.at) {
-                record.evidence.observe(session, snapshot.at, policy);
+            if self.observe_one(session, snapshot.at, policy) {
+                self.unsaved.insert(session.server.id.clone());
             }
         }
         if snapshot.complete {
             let listed: BTreeSet<&ServerId> = sessions.iter().map(|session| &session.server.id).collect();
-            self.records.retain(|id, record| listed.contains(id) || record.is_kept(snapshot.at));
+            self.records.retain(|id, record| {
+                let stays = listed.contains(id) || record.is_kept(snapshot.at);
+                if !stays {
+                    self.unsaved.insert(id.clone());
+                }
+                stays
+            });
         }
     }
 
-    /// The record of this run of a server. Where the Hub leaves out when it started, what is seen
-    /// still counts for the run that is known.
-    fn record_for(&mut self, session: &Session, at: Timestamp) -> Option<&mut Record> {
+    /// Folds a session into the record of this run; whether that changed the record. Where the Hub leaves
+    /// out when it started, what is seen still counts for the run that is known.
+    fn observe_one(&mut self, session: &Session, at: Timestamp, policy: &Policy) -> bool {
         let id = &session.server.id;
-        let Some(started) = session.server.started else {
-            return self.records.get_mut(id);
+        let fresh =
+            |started: Timestamp| Record { evidence: Evidence::new(started.min(at)), ..Record::new(started) };
+        let Some(record) = self.records.get_mut(id) else {
+            let Some(mut record) = session.server.started.map(fresh) else {
+                return false;
+            };
+            record.evidence.observe(session, at, policy);
+            self.records.insert(id.clone(), record);
+            return true;
         };
-        let fresh = || Record { evidence: Evidence::new(started.min(at)), ..Record::new(started) };
-        let record = self.records.entry(id.clone()).or_insert_with(fresh);
-        if record.started != started {
-            *record = Record { keep: record.keep.take(), ..fresh() };
+        let before = (record.started, record.evidence.clone());
+        if let Some(started) = session.server.started.filter(|started| *started != record.started) {
+            *record = Record { keep: record.keep.take(), ..fresh(started) };
         }
-        Some(record)
+        record.evidence.observe(session, at, policy);
+        (record.started, &record.evidence) != (before.0, &before.1)
     }
 
     /// Takes over what a plan concluded: who was idle, and the brake. A session that could not be
     /// judged for a moment has not turned idle when it can be judged again.
     pub fn settled(&mut self, plan: &Plan) {
         for decision in &plan.decisions {
-            if let Some(record) = self.records.get_mut(&decision.server) {
-                match decision.judgement.verdict {
-                    Verdict::Idle(_) => record.idle = true,
-                    Verdict::Busy(_) | Verdict::Protected(_) => record.idle = false,
-                    Verdict::Unknown(_) => {}
-                }
+            let idle = match decision.judgement.verdict {
+                Verdict::Idle(_) => true,
+                Verdict::Busy(_) | Verdict::Protected(_) => false,
+                Verdict::Unknown(_) => continue,
+            };
+            if self.records.get(&decision.server).is_some_and(|record| record.idle != idle) {
+                self.change(&decision.server, |record| record.idle = idle);
             }
         }
         match &plan.freeze {
@@ -192,6 +208,7 @@ impl Ledger {
     fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
         if let Some(record) = self.records.get_mut(id) {
             change(record);
+            self.unsaved.insert(id.clone());
         }
     }
 }

@@ -150,21 +150,36 @@ fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, 
 
 /// Takes back the stops that the brakes do not allow.
 fn brake(decisions: &mut [Decision], freeze: &FreezeChange, policy: &Policy) {
-    let allowed = policy.safety.max_stops.of(holding(decisions));
-    let mut stops = 0;
+    let with_cards = holding(decisions);
+    // Servers with and without cards do not use up each other's budget.
+    let mut budgets = [decisions.len() - with_cards, with_cards].map(|n| Budget::of(n, policy));
     for decision in decisions.iter_mut().filter(|d| d.action == Some(Action::Stop)) {
-        let why = match freeze {
+        decision.held_back = match freeze {
             FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => {
                 Some(HeldBack::Frozen(freeze.since))
             }
-            FreezeChange::None | FreezeChange::Ends if stops >= allowed => Some(HeldBack::Budget(allowed)),
-            FreezeChange::None | FreezeChange::Ends => None,
+            FreezeChange::None | FreezeChange::Ends => budgets[usize::from(decision.may_hold_cards)].take(),
         };
-        if why.is_some() {
+        if decision.held_back.is_some() {
             decision.action = None;
-            decision.held_back = why;
-        } else {
-            stops += 1;
         }
+    }
+}
+
+/// The stops that one cycle may make.
+struct Budget {
+    allowed: usize,
+    made: usize,
+}
+
+impl Budget {
+    fn of(sessions: usize, policy: &Policy) -> Self {
+        Self { allowed: policy.safety.max_stops.of(sessions), made: 0 }
+    }
+
+    /// One more stop, or why not.
+    fn take(&mut self) -> Option<HeldBack> {
+        self.made += 1;
+        (self.made > self.allowed).then_some(HeldBack::Budget(self.allowed))
     }
 }

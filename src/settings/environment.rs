@@ -34,9 +34,6 @@ pub struct Service {
     pub listen: SocketAddr,
     /// The path before everything, with a slash at both ends.
     pub prefix: String,
-    /// What to answer with over TLS, where the service's `url` is https. The Hub and its proxy go by
-    /// that word alone: with http they speak plainly even under `internal_ssl`.
-    pub tls: Option<TlsFiles>,
 }
 
 impl Environment {
@@ -75,19 +72,19 @@ impl Environment {
     /// `JUPYTERHUB_SERVICE_URL` all the same, and a bogus one.
     pub fn service(&self) -> Option<Result<Service, String>> {
         let prefix = self.get("JUPYTERHUB_SERVICE_PREFIX")?;
-        Some(self.listen().map(|(listen, over_tls)| Service {
-            listen,
-            prefix: prefix.to_owned(),
-            tls: over_tls.then(|| self.tls()),
-        }))
+        Some(self.listen().map(|listen| Service { listen, prefix: prefix.to_owned() }))
     }
 
-    /// The address, and whether TLS is spoken there.
-    fn listen(&self) -> Result<(SocketAddr, bool), String> {
+    fn listen(&self) -> Result<SocketAddr, String> {
         let text = self.get("JUPYTERHUB_SERVICE_URL").unwrap_or_default();
         let bad =
             |why: &str| format!("the service's `url` ({text}) {why}: write it like http://127.0.0.1:10182");
         let url = Url::parse(text).map_err(|_| bad("is no address"))?;
+        if url.scheme() != "http" {
+            // Under internal_ssl, too, the Hub speaks to a service as its `url` says. With https it cannot even
+            // ask (JupyterHub 5 and 6 use a server's TLS context for it), and ends itself after half a minute.
+            return Err(bad("is not plain http, which the Hub cannot check"));
+        }
         let port = url.port_or_known_default().filter(|port| *port != 0).ok_or_else(|| bad("has no port"))?;
         let ip = match url.host() {
             Some(Host::Ipv4(ip)) => ip.into(),
@@ -97,6 +94,6 @@ impl Environment {
             Some(Host::Domain(_)) => std::net::Ipv4Addr::UNSPECIFIED.into(),
             None => return Err(bad("has no host")),
         };
-        Ok((SocketAddr::new(ip, port), url.scheme() == "https"))
+        Ok(SocketAddr::new(ip, port))
     }
 }

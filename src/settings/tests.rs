@@ -107,6 +107,7 @@ fn a_service_answers_where_the_hub_looks_for_it() {
     assert_eq!(service("http://localhost:80/").unwrap().listen.to_string(), "127.0.0.1:80");
     assert_eq!(service("http://hub:10182").unwrap().listen.to_string(), "0.0.0.0:10182");
     assert!(service("http://127.0.0.1:0/").is_err());
+    assert!(service("https://127.0.0.1:10182").unwrap_err().contains("write it like http://"));
     assert!(Environment::default().service().is_none());
 }
 

@@ -132,29 +132,17 @@ impl Store {
         Ok(ledger)
     }
 
-    /// Saves what differs from `before`, which is what the file holds, and forgets what is gone.
-    pub fn save(&mut self, ledger: &Ledger, before: &Ledger) -> Result<(), StoreError> {
-        let differs = |(id, record): &(&ServerId, &Record)| before.records.get(id) != Some(record);
-        let mut changed = ledger.records.iter().filter(differs).peekable();
-        let mut gone = before.records.keys().filter(|id| !ledger.records.contains_key(id)).peekable();
-        let same_freeze = ledger.freeze == before.freeze;
-        if changed.peek().is_none() && gone.peek().is_none() && same_freeze {
-            return Ok(());
-        }
+    /// Saves what is not saved yet, forgetting what is gone.
+    pub fn save(&mut self, ledger: &Ledger) -> Result<(), StoreError> {
         self.write(|transaction| {
-            for (id, record) in changed {
-                put_record(transaction, id, record)?;
-            }
-            for id in gone {
-                forget_record(transaction, id)?;
+            for id in &ledger.unsaved {
+                match ledger.records.get(id) {
+                    Some(record) => put_record(transaction, id, record)?,
+                    None => forget_record(transaction, id)?,
+                }
             }
             put_state(transaction, "freeze", ledger.freeze.as_ref())
         })
-    }
-
-    /// Saves one record at once: a step was taken that must not be forgotten.
-    pub fn save_record(&mut self, id: &ServerId, record: &Record) -> Result<(), StoreError> {
-        self.write(|transaction| put_record(transaction, id, record))
     }
 
     /// Appends to the log of what happened.

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::cycle::CycleReport;
-use crate::policy::Mode;
+use crate::policy::{Mode, Session};
 
 /// The state of the service.
 #[derive(Debug, Default)]
@@ -43,13 +43,18 @@ impl Status {
     }
 
     /// Takes over a cycle's report.
-    pub fn completed(&mut self, report: CycleReport) {
+    pub fn completed(&mut self, mut report: CycleReport) {
         let count = |event: &str| report.happened.iter().filter(|h| h.event == event).count() as u64;
         self.counters.cycles += 1;
         self.counters.warnings += count("warned");
         self.counters.stopped += count("stopped");
         self.counters.orphaned += count("orphaned");
         self.counters.held_back += count("held-back");
+        // There may be thousands without a card, of whom only the verdict is shown.
+        if let Ok(sessions) = &mut report.snapshot.sessions {
+            sessions.retain(Session::may_hold_cards);
+            sessions.shrink_to_fit();
+        }
         self.report = Some(report);
     }
 }

@@ -67,10 +67,10 @@ def start_hub(tmp_path, card, request):
     """Starts a Hub whose gpu-culler has this configuration file; ends every process of it after the test."""
     started = []
 
-    def start(config):
+    def start(config, kind=Hub):
         assert CULLER.exists(), f"{CULLER} is missing: run `make build`"
         command = [CULLER, "run", "--config", config]
-        hub = Hub(tmp_path, command, environment={"FAKE_NVML_SCENE": str(card)})
+        hub = kind(tmp_path, command, environment={"FAKE_NVML_SCENE": str(card)})
         started.append(hub)
         return hub.start()
 

@@ -27,6 +27,9 @@ WENT_WELL = re.compile(r"JupyterHub log:\d+\] [23]\d\d |\[ConfigProxy\].*info.*:
 class Hub:
     """One Hub in one directory. `culler` is the service's command, `environment` what service and kernels get."""
 
+    python = sys.executable  # whose jupyterhub it is
+    config = DEMO / "jupyterhub_config.py"
+
     def __init__(self, directory, culler, proxy=PROXY_IN_NODE, environment=None):
         self.directory = Path(directory).resolve()
         self.culler = [str(word) for word in culler]
@@ -129,7 +132,7 @@ class Hub:
         environment = {**os.environ, **self.environment, "LAB_SETTINGS": json.dumps(settings)}
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jupyterhub", "-f", str(DEMO / "jupyterhub_config.py")],
+                [str(self.python), "-m", "jupyterhub", "-f", str(self.config)],
                 cwd=self.directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
