@@ -100,7 +100,7 @@ impl Observer {
         let table = table.ok();
         let cpu = table
             .as_ref()
-            .map(|table| self.cpu.measure(&self.running, table, process_table::hint, now))
+            .map(|table| self.cpu.measure(&self.running, table, process_table::service_url, now))
             .unwrap_or_default();
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();
