@@ -24,7 +24,8 @@ test: ## everything: Rust tests, then end to end on a real Hub
 	$(call timed,Rust tests,$(MAKE) --no-print-directory test-rust)
 	$(call timed,end-to-end tests,$(MAKE) --no-print-directory test-e2e)
 
-test-env: $(VENV)/.done $(VENV)5/.done $(NODE)/.done ## the Python and Node parts that the tests run, under target/
+test-env: $(VENV)/.done $(VENV)5/.done $(NODE)/.done ## the Python and Node parts that the tests run, under target/, and a browser
+	@bash tests/make-browser.sh
 
 test-rust: ## unit, property and trace tests
 	$(CARGO) test --workspace

@@ -3,22 +3,28 @@
 mod address;
 mod cards;
 mod cpu;
+mod footprints;
+mod kernels;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use jiff::Timestamp;
-use url::Url;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
-use crate::hub::{Hub, HubError, Listing, Prober};
+use crate::hub::{Hub, HubError, Listing};
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::{DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members};
+use crate::telemetry::{
+    DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table,
+};
 
 pub use cards::{Card, Cards};
 use cpu::CpuMeter;
+use footprints::Footprints;
+use kernels::Asked;
+pub use kernels::Kernels;
 
 /// How long a fresh reading of the cards may take before a stop is called off.
 const FRESH_WITHIN: Duration = Duration::from_secs(10);
@@ -35,17 +41,8 @@ pub struct Observer {
     running: Vec<(ServerId, SpawnerState)>,
     /// Who held each card when that could last be read.
     holders: BTreeMap<GpuId, Vec<Holder>>,
-}
-
-/// How kernels are asked.
-#[derive(Debug)]
-pub struct Kernels {
-    /// The client; absent where kernels may not be asked.
-    pub prober: Option<Prober>,
-    /// The address people use, for servers whose own address is not known.
-    pub public_url: Option<Url>,
-    /// How many servers are asked at once.
-    pub concurrency: usize,
+    /// Which of the Hub's stamps are our own doing.
+    footprints: Mutex<Footprints>,
 }
 
 /// One look at everything.
@@ -70,12 +67,17 @@ impl Observer {
             cpu: CpuMeter::default(),
             running: Vec::new(),
             holders: BTreeMap::new(),
+            footprints: Mutex::default(),
         }
     }
 
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
-        let listing = self.hub.servers().await;
+        let began = Instant::now();
+        let mut listing = self.hub.servers().await;
+        if let Ok(listing) = &mut listing {
+            self.disown_our_stamps(listing);
+        }
         let readings = self.sampler.drain().map(|readings| self.with_holders(readings));
         let table = ProcessTable::read();
         let mut troubles = troubles(listing.as_ref(), readings.as_ref().err());
@@ -94,10 +96,18 @@ impl Observer {
             troubles.push(trouble);
         }
         let table = table.ok();
-        let cpu = table.as_ref().map(|table| self.cpu.measure(&self.running, table, now)).unwrap_or_default();
+        let cpu = table
+            .as_ref()
+            .map(|table| self.cpu.measure(&self.running, table, process_table::hint, now))
+            .unwrap_or_default();
         let mut sessions: Vec<Session> =
-            servers.into_iter().map(|server| self.unasked(server, &cards, &cpu)).collect();
-        self.ask_kernels(&mut sessions, table.as_ref()).await;
+            servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();
+        self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        for session in
+            sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()))
+        {
+            session.holds = cards.holds_of(&session.server.id, session.jupyter.as_ref().ok());
+        }
         Observation {
             snapshot: Snapshot {
                 at: now,
@@ -126,18 +136,51 @@ impl Observer {
     }
 
     /// Looks at one server again, just before it is stopped. `None`: the Hub knows it no longer.
-    pub async fn look_again(&self, id: &ServerId) -> Result<Option<Session>, String> {
-        let Some(server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
+    pub async fn look_again(&self, id: &ServerId, now: Timestamp) -> Result<Option<Session>, String> {
+        let moment = Moment { at: now, began: Instant::now() };
+        let Some(mut server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
+        self.footprints(|footprints| disown(footprints, &mut server));
         let readings = self.newest_readings().await.map_err(|error| error.to_string())?;
         let table =
             ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
-        let gpus = Cards::attribute(&readings, &running, &table).of(&server);
-        let jupyter = self.kernels.ask(&server, Some(&table)).await;
-        Ok(Some(Session { server, jupyter, gpus, cpu: None }))
+        let cards = Cards::attribute(&readings, &running, &table);
+        let gpus = cards.of(&server);
+        let jupyter = self.ask(&server, Some(&table), moment).await;
+        let holds = cards.holds_of(id, jupyter.as_ref().ok());
+        Ok(Some(Session { server, jupyter, gpus, cpu: None, holds }))
+    }
+
+    /// Asks one server, and remembers when that left a trace.
+    async fn ask(
+        &self,
+        server: &Server,
+        table: Option<&ProcessTable>,
+        moment: Moment,
+    ) -> Result<Jupyter, String> {
+        let began = moment.now();
+        let Asked { jupyter, left_trace } = self.kernels.ask(server, table).await;
+        if left_trace {
+            self.footprints(|footprints| footprints.left(&server.id, began, moment.now()));
+        }
+        jupyter
+    }
+
+    fn disown_our_stamps(&self, listing: &mut Listing) {
+        self.footprints(|footprints| {
+            listing.servers.iter_mut().for_each(|server| disown(footprints, server));
+            if listing.is_complete() {
+                footprints
+                    .keep_only(|id| listing.servers.binary_search_by(|server| server.id.cmp(id)).is_ok());
+            }
+        });
+    }
+
+    fn footprints<T>(&self, work: impl FnOnce(&mut Footprints) -> T) -> T {
+        work(&mut self.footprints.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the cards did up to this moment, not up to the last poll.
@@ -162,42 +205,48 @@ impl Observer {
         self.hub.server(id).await
     }
 
-    /// A session whose kernels were not asked (yet).
-    fn unasked(&self, server: Server, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
-        let gpus = cards.of(&server);
-        let why = match &gpus {
-            Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
-            Ok(_) => "not asked: a card of it works",
-            Err(_) => "not asked: its cards are not known",
-        };
-        let cpu = cpu.get(&server.id).copied();
-        Session { server, jupyter: Err(why.to_owned()), gpus, cpu }
-    }
-
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
-    async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>) {
+    async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>, moment: Moment) {
         let rests =
             |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let to_ask =
-            sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
-        let asked =
-            to_ask.map(|session| async { session.jupyter = self.kernels.ask(&session.server, table).await });
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let asked = to_ask.map(|session| async {
+            session.jupyter = self.ask(&session.server, table, moment).await;
+        });
         futures::stream::iter(asked)
             .for_each_concurrent(self.kernels.concurrency.max(1), |asked| asked)
             .await;
     }
 }
 
-impl Kernels {
-    async fn ask(&self, server: &Server, table: Option<&ProcessTable>) -> Result<Jupyter, String> {
-        let Some(prober) = &self.prober else {
-            return Err("kernels are not asked (hub.probe_kernels, or the scope tokens)".to_owned());
-        };
-        let base = address::of(server, table, self.public_url.as_ref()).ok_or(
-            "its own address is not known: set hub.public_url to the address people use for the Hub",
-        )?;
-        prober.jupyter(&server.id, &base).await.map_err(|error| error.to_string())
+/// A session whose kernels were not asked (yet).
+fn unasked(server: Server, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
+    let gpus = cards.of(&server);
+    let why = match &gpus {
+        Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
+        Ok(_) => "not asked: a card of it works",
+        Err(_) => "not asked: its cards are not known",
+    };
+    let cpu = cpu.get(&server.id).copied();
+    Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
+}
+
+/// An instant, and how to tell the time since.
+#[derive(Clone, Copy)]
+struct Moment {
+    at: Timestamp,
+    began: Instant,
+}
+
+impl Moment {
+    fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or(SignedDuration::ZERO);
+        self.at.checked_add(passed).unwrap_or(self.at)
     }
+}
+
+fn disown(footprints: &mut Footprints, server: &mut Server) {
+    server.last_activity = footprints.without_ours(&server.id, server.started, server.last_activity);
 }
 
 fn troubles(listing: Result<&Listing, &HubError>, telemetry: Option<&TelemetryError>) -> Vec<String> {

@@ -47,3 +47,8 @@ c.SimpleLocalProcessSpawner.home_dir_template = str(directory / "home" / "{usern
 c.Spawner.cmd = [str(bin_directory / "jupyterhub-singleuser")]
 c.Spawner.args = ["--allow-root"] if os.geteuid() == 0 else []
 c.Spawner.environment = lab["environment"]
+
+# What a single test needs besides.
+more = directory / "more_config.py"
+if more.exists():
+    exec(compile(more.read_text(), str(more), "exec"))

@@ -77,6 +77,13 @@ pub enum Command {
     },
     /// Check config, Hub, scopes, cards, attribution, ledger and mail; one line each, with the remedy
     Check,
+    /// Print what the cards did, as read, over some time; for tests on a real card
+    #[command(hide = true)]
+    Cards {
+        /// How long to watch
+        #[arg(long, default_value = "10s", value_name = "TIME")]
+        time: humantime::Duration,
+    },
     /// Replay traces through the same policy, as mode enforce; fails when an expectation is not met
     Simulate {
         /// Traces, as `run --record` writes them

@@ -48,11 +48,12 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
     ];
     lines.extend(hub(session, now));
     lines.extend(cards(session, look.ledger.records.get(&decision.server), now));
-    lines.extend(jupyter(session, now));
+    lines.extend(session.holds.iter().filter_map(reasons::hold).map(|held| line("held by", held)));
+    lines.extend(jupyter(session.jupyter.as_ref(), now));
     if let Some(cores) = session.cpu {
         lines.push(line("CPU", format!("{cores:.2} cores since the last look")));
     }
-    lines.extend(clocks(decision, now));
+    lines.extend(clocks(decision, look.ledger.records.get(&decision.server), now));
     lines.extend(limits(&limits_of(decision.judgement.rule.as_deref(), &look.policy)));
     lines.extend(ladder(look.ledger.records.get(&decision.server)));
     lines
@@ -128,9 +129,9 @@ fn card_words(card: &CardEvidence, now: Timestamp) -> String {
     )
 }
 
-fn jupyter(session: &Session, now: Timestamp) -> Lines {
-    let Jupyter { last_activity, connections, kernels, terminals } = match &session.jupyter {
-        Err(why) => return vec![line("kernels", why.clone())],
+fn jupyter(jupyter: Result<&Jupyter, &String>, now: Timestamp) -> Lines {
+    let Jupyter { last_activity, connections, kernels, terminals } = match jupyter {
+        Err(why) => return vec![line("kernels", why)],
         Ok(jupyter) => jupyter,
     };
     let mut lines = vec![
@@ -139,25 +140,32 @@ fn jupyter(session: &Session, now: Timestamp) -> Lines {
     ];
     for kernel in kernels {
         let state: String = kernel.state.clone().into();
-        let name = kernel.notebook.as_deref().unwrap_or(&kernel.id);
+        let name = reasons::name(kernel.notebook.as_deref().unwrap_or(&kernel.id));
         lines.push(line(
             format!("kernel {name}"),
             format!("{state}, last used {}", stamp(kernel.last_activity, now)),
         ));
     }
     for terminal in terminals {
-        lines.push(line("terminal", format!("last used {}", stamp(terminal.last_activity, now))));
+        lines.push(line(
+            format!("terminal {}", reasons::name(&terminal.name)),
+            format!("last used {}", stamp(terminal.last_activity, now)),
+        ));
     }
     lines
 }
 
-fn clocks(decision: &Decision, now: Timestamp) -> Lines {
+fn clocks(decision: &Decision, record: Option<&Record>, now: Timestamp) -> Lines {
     let Some(clocks) = decision.judgement.clocks else {
         return Vec::new();
     };
+    let moved_by = match record.and_then(|record| record.evidence.used_by.as_ref()) {
+        Some(sign) => format!("; moved by {}", reasons::use_sign(Some(sign))),
+        None => "; not used since the start".to_owned(),
+    };
     vec![
         line("card clock", stamp(clocks.card, now)),
-        line("use clock", stamp(Some(clocks.used), now)),
+        line("use clock", stamp(Some(clocks.used), now) + &moved_by),
         line("presence clock", stamp(Some(clocks.present), now)),
     ]
 }
@@ -189,4 +197,43 @@ fn ladder(record: Option<&Record>) -> Lines {
         .as_ref()
         .map(|keep| line("kept", format!("by {} until {}", keep.by, reasons::time(keep.until))));
     warned.into_iter().chain(kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+    use super::*;
+    use crate::domain::{Kernel, KernelState, Terminal};
+
+    #[test]
+    fn stamps_that_are_missing_or_ahead_are_shown_as_what_they_are() {
+        let now: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
+        for (stamped, words) in [
+            (None, "not known"),
+            (Some("2026-12-01T08:59:00Z"), "2026-12-01 08:59:00Z (1m ago)"),
+            (
+                Some("2026-12-01T09:00:01Z"),
+                "2026-12-01 09:00:01Z (in the future: a clock is wrong; counts as now)",
+            ),
+        ] {
+            let last_activity = stamped.map(|stamped| stamped.parse().unwrap());
+            let seen = Jupyter {
+                last_activity,
+                connections: 0,
+                kernels: vec![Kernel {
+                    id: "k1".to_owned(),
+                    state: KernelState::Idle,
+                    last_activity,
+                    connections: 0,
+                    notebook: None,
+                }],
+                terminals: vec![Terminal { name: "1".to_owned(), last_activity }],
+            };
+            let shown = jupyter(Ok(&seen), now);
+            assert_eq!(shown[0], line("server's own activity", words));
+            assert_eq!(shown[2], line("kernel k1", format!("idle, last used {words}")));
+            assert_eq!(shown[3], line("terminal 1", format!("last used {words}")));
+        }
+    }
 }

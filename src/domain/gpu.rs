@@ -109,6 +109,19 @@ pub struct Holder {
     pub memory_used: Option<u64>,
 }
 
+/// A process of a session that holds memory on one of its cards, told to people and never decided by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Which card.
+    pub gpu: GpuId,
+    /// Device memory it holds, in bytes, where the driver says so.
+    pub memory_used: Option<u64>,
+    /// The kernel that it is or belongs to, where its command line tells.
+    pub kernel: Option<String>,
+    /// That kernel's notebook, where known.
+    pub notebook: Option<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

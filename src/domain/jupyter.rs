@@ -70,6 +70,8 @@ impl From<KernelState> for String {
 /// One open terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminal {
+    /// Its name within the server, a number as a rule.
+    pub name: String,
     /// The last input or output.
     pub last_activity: Option<Timestamp>,
 }

@@ -16,26 +16,28 @@ pub fn session_notice(
     let Verdict::Idle(idle) = decision.judgement.verdict else {
         return None;
     };
-    Some(notice(session, &clocks, idle, record.started, deadline))
+    Some(notice(session, &clocks, idle, record, deadline))
 }
 
 fn notice(
     session: &Session,
     clocks: &Clocks,
     idle: Idle,
-    started: Timestamp,
+    record: &Record,
     deadline: Timestamp,
 ) -> SessionNotice {
-    let after_start = |at: Timestamp| (at > started).then_some(at);
+    let after_start = |at: Timestamp| (at > record.started).then_some(at);
     SessionNotice {
         server: session.server.id.clone(),
         cards: session.gpus.iter().flatten().map(card).collect(),
+        holds: session.holds.clone(),
         notebooks: notebooks(session),
         idle_since: idle.since,
         card_active: clocks.card_active,
         used: after_start(clocks.used),
+        used_by: record.evidence.used_by.clone(),
         present: after_start(clocks.present),
-        started: Some(started),
+        started: Some(record.started),
         kind: idle.kind,
         limit: idle.limit,
         deadline,

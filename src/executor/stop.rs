@@ -130,7 +130,7 @@ async fn stop(
     clock: Clock,
 ) -> Ending {
     let id = &decision.server;
-    let session = match observer.look_again(id).await {
+    let session = match observer.look_again(id, clock()).await {
         Ok(Some(session)) => session,
         Ok(None) => return Ending::CalledOff("the server is no longer there".to_owned()),
         Err(error) => return Ending::CalledOff(format!("it could not be looked at again: {error}")),

@@ -25,7 +25,12 @@ pub(super) fn kernels(value: &RawValue) -> Result<Vec<Kernel>, String> {
 
 /// `GET api/terminals`.
 pub(super) fn terminals(value: &RawValue) -> Result<Vec<Terminal>, String> {
-    list(value, |terminal| Ok(Terminal { last_activity: terminal.stamp("last_activity")? }))
+    list(value, |terminal| {
+        Ok(Terminal {
+            name: terminal.optional("name")?.unwrap_or_default(),
+            last_activity: terminal.stamp("last_activity")?,
+        })
+    })
 }
 
 /// `GET api/status`.

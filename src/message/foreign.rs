@@ -15,6 +15,11 @@ pub(super) fn subject_name(text: &str) -> String {
     shorten(&clean(text), IN_SUBJECT)
 }
 
+/// Enough of a card's UUID to find it in a list of a node's cards: `GPU-5d1f0a2b`.
+pub(super) fn card(id: &str) -> String {
+    name(&id.chars().take(12).collect::<String>())
+}
+
 /// One line of visible characters in the order in which they were written.
 fn clean(text: &str) -> String {
     let visible: String =

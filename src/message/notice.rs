@@ -2,8 +2,8 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::domain::{ServerId, UserName};
-use crate::policy::{IdleKind, LimitKind};
+use crate::domain::{Hold, ServerId, UserName};
+use crate::policy::{IdleKind, LimitKind, UseSign};
 
 /// What an owner has to know about all their idle sessions, for one mail.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct SessionNotice {
     pub server: ServerId,
     /// The cards it holds.
     pub cards: Vec<CardNotice>,
+    /// What holds memory on them, where known.
+    pub holds: Vec<Hold>,
     /// Its open notebooks, where known.
     pub notebooks: Vec<String>,
     /// Since when the limit that was reached counts.
@@ -37,6 +39,8 @@ pub struct SessionNotice {
     pub card_active: Option<Timestamp>,
     /// When a kernel or terminal was last used; `None` is never since the session started.
     pub used: Option<Timestamp>,
+    /// Which kernel or terminal that was, where known.
+    pub used_by: Option<UseSign>,
     /// The last sign of anybody; `None` is never since the session started.
     pub present: Option<Timestamp>,
     /// When the session started, where known.

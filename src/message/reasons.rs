@@ -2,8 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::{bytes_in_words, foreign};
+use crate::domain::Hold;
 use crate::policy::{
-    Action, BusyReason, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason, Verdict,
+    Action, BusyReason, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason, UseSign, Verdict,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -31,9 +33,40 @@ fn busy(reason: &BusyReason) -> String {
         BusyReason::Card(at) => format!("a card worked at {}", time(*at)),
         BusyReason::Kernel => "a kernel is computing".to_owned(),
         BusyReason::Cpu(cores) => format!("its processes use {cores:.1} CPU cores"),
-        BusyReason::Used(at) => format!("a kernel or terminal was used at {}", time(*at)),
+        BusyReason::Used(at, sign) => match sign {
+            Some(UseSign::Hub) => format!("the Hub noted activity at {}", time(*at)),
+            Some(UseSign::Cpu) => format!("its processes computed until {}", time(*at)),
+            sign => format!("{} was used at {}", use_sign(sign.as_ref()), time(*at)),
+        },
         BusyReason::Present(at) => format!("somebody was there at {}", time(*at)),
     }
+}
+
+/// A name that a user chose, as one line without control characters.
+pub fn name(text: &str) -> String {
+    foreign::name(text)
+}
+
+/// What moved the use clock.
+pub fn use_sign(sign: Option<&UseSign>) -> String {
+    match sign {
+        Some(UseSign::Kernel(name)) => format!("kernel {}", foreign::name(name)),
+        Some(UseSign::Terminal(name)) => format!("terminal {}", foreign::name(name)),
+        Some(UseSign::Cpu) => "CPU work of its processes".to_owned(),
+        Some(UseSign::Hub) => "the Hub's stamp".to_owned(),
+        None => "a kernel or terminal".to_owned(),
+    }
+}
+
+/// `work/analysis.ipynb holds 35.4 GiB on GPU-5d1f0a2b`; nothing where it is no kernel.
+pub fn hold(hold: &Hold) -> Option<String> {
+    let name = match (&hold.notebook, &hold.kernel) {
+        (Some(notebook), _) => foreign::name(notebook),
+        (None, Some(kernel)) => format!("kernel {}", foreign::name(kernel)),
+        (None, None) => return None,
+    };
+    let memory = hold.memory_used.map_or_else(|| "memory".to_owned(), bytes_in_words);
+    Some(format!("{name} holds {memory} on {}", foreign::card(&hold.gpu.0)))
 }
 
 fn idle(idle: &Idle) -> String {

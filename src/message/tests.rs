@@ -3,8 +3,8 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::*;
-use crate::domain::{ServerId, UserName};
-use crate::policy::{IdleKind, LimitKind};
+use crate::domain::{GpuId, Hold, ServerId, UserName};
+use crate::policy::{IdleKind, LimitKind, UseSign};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -18,10 +18,17 @@ fn session(server: ServerId) -> SessionNotice {
             memory_used: Some(41_000_000_000),
             id: "GPU-5d1f0a2b-77aa-4f2b-9c01-000000000001".to_owned(),
         }],
+        holds: vec![Hold {
+            gpu: GpuId("GPU-5d1f0a2b-77aa-4f2b-9c01-000000000001".to_owned()),
+            memory_used: Some(38_000_000_000),
+            kernel: Some("5e1f".to_owned()),
+            notebook: Some("work/analysis.ipynb".to_owned()),
+        }],
         notebooks: vec!["work/analysis.ipynb".to_owned()],
         idle_since: at("09:05:00"),
         card_active: Some(at("08:10:00")),
         used: Some(at("09:05:00")),
+        used_by: Some(UseSign::Kernel("work/analysis.ipynb".to_owned())),
         present: Some(at("09:00:00")),
         started: Some(at("08:00:00")),
         kind: IdleKind::Held,

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::{
     CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures,
-    sentences,
+    reasons, sentences,
 };
-use crate::domain::ServerId;
+use crate::domain::{Hold, ServerId};
 use crate::policy::LimitKind;
 
 /// How many notebooks or servers are named before the rest is counted.
@@ -184,11 +184,24 @@ fn rows(session: &SessionNotice, now: Timestamp, zone: &TimeZone) -> Vec<Row> {
     }
     if !session.cards.is_empty() {
         rows.push(row("GPU", cards(&session.cards)));
+        if let Some(held) = held(&session.holds) {
+            rows.push(row("Held by", held));
+        }
         rows.push(row("GPU last computed", clock(session.card_active)));
     }
-    rows.push(row("Kernel or terminal last used", clock(session.used)));
+    let used = match session.used.and(session.used_by.as_ref()) {
+        Some(sign) => format!("{}, {}", clock(session.used), reasons::use_sign(Some(sign))),
+        None => clock(session.used),
+    };
+    rows.push(row("Kernel or terminal last used", used));
     rows.push(row("Last sign of anybody", clock(session.present)));
     rows
+}
+
+/// `work/analysis.ipynb holds 35.4 GiB on GPU-5d1f0a2b`, of each kernel that is known.
+fn held(holds: &[Hold]) -> Option<String> {
+    let named: Vec<String> = holds.iter().filter_map(reasons::hold).collect();
+    (!named.is_empty()).then(|| named.join("; "))
 }
 
 /// `2 × NVIDIA A100 (GPU-5d1f0a2b, GPU-77aa01ef), 76.4 GiB of memory held`
@@ -198,7 +211,7 @@ fn cards(cards: &[CardNotice]) -> String {
     models.dedup();
     let groups = models.iter().map(|model| {
         let group: Vec<_> = cards.iter().filter(|card| card.model == *model).collect();
-        let ids: Vec<_> = group.iter().map(|card| short_id(&card.id)).collect();
+        let ids: Vec<_> = group.iter().map(|card| foreign::card(&card.id)).collect();
         let held: Option<u64> = group.iter().map(|card| card.memory_used).sum();
         let count = match group.len() {
             1 => String::new(),
@@ -215,11 +228,6 @@ fn memory(held: Option<u64>) -> String {
         Some(0) => "no memory held".to_owned(),
         Some(bytes) => format!("{} of memory held", measures::bytes_in_words(bytes)),
     }
-}
-
-/// Enough of a UUID to find the card in a list of a node's cards: `GPU-5d1f0a2b`.
-fn short_id(id: &str) -> String {
-    foreign::name(&id.chars().take(12).collect::<String>())
 }
 
 fn first_few(names: &[String]) -> String {

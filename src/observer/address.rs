@@ -8,9 +8,20 @@ use url::{Host, Url};
 use crate::domain::Server;
 use crate::telemetry::{ProcessTable, listeners, process_table};
 
+/// An address to ask, and the way there.
+#[derive(Debug)]
+pub(super) struct Address {
+    /// The server's root.
+    pub base: Url,
+    /// Whether the Hub's proxy stands between, which stamps what passes it as somebody's activity.
+    pub through_proxy: bool,
+}
+
 /// The server's own address where its processes listen there, else its path below the public one.
-pub(super) fn of(server: &Server, table: Option<&ProcessTable>, public: Option<&Url>) -> Option<Url> {
-    direct(server, table).or_else(|| below(public?.clone(), &server.path))
+pub(super) fn of(server: &Server, table: Option<&ProcessTable>, public: Option<&Url>) -> Option<Address> {
+    let direct = direct(server, table).map(|base| Address { base, through_proxy: false });
+    let proxied = || Some(Address { base: below(public?.clone(), &server.path)?, through_proxy: true });
+    direct.or_else(proxied)
 }
 
 fn direct(server: &Server, table: Option<&ProcessTable>) -> Option<Url> {

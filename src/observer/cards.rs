@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::{GpuSample, Server, ServerId, SpawnerState};
+use crate::domain::{GpuSample, Hold, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::telemetry::process_table::{self, is_host_pid_namespace};
-use crate::telemetry::{DeviceReading, ProcessTable, Unattributed, attribute};
+use crate::telemetry::{DeviceReading, ProcessTable, Unattributed, all_members, attribute};
 
 /// One card and who holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct Card {
     pub sample: GpuSample,
     /// The servers that hold it.
     pub servers: BTreeSet<ServerId>,
+    /// What holds memory on it, by the server that it belongs to.
+    pub holds: Vec<(ServerId, Hold)>,
     /// Processes on it that belong to no server, or to no single one.
     pub unattributed: Vec<Unattributed>,
 }
@@ -24,8 +26,8 @@ pub struct Cards {
     pub devices: Vec<Card>,
     /// Why it is not known who holds which card, if so.
     unknown: Option<String>,
-    /// Root processes that are really here.
-    here: BTreeSet<u32>,
+    /// The servers with at least one process on this machine.
+    here: BTreeSet<ServerId>,
 }
 
 impl Cards {
@@ -54,25 +56,44 @@ impl Cards {
             readings.iter().flat_map(|r| r.holders.iter().flatten()).map(|holder| holder.pid).collect();
         let found = attribute(pids, servers, table).with_claims(process_table::hint);
         let strangers: BTreeMap<u32, &Unattributed> = found.unattributed.iter().map(|u| (u.pid, u)).collect();
+        let hold = |reading: &DeviceReading, holder: &Holder| {
+            let hold = Hold {
+                gpu: reading.sample.id.clone(),
+                memory_used: holder.memory_used,
+                kernel: table.ancestry(holder.pid).into_iter().find_map(process_table::kernel_id),
+                notebook: None,
+            };
+            Some((found.owners.get(&holder.pid)?.0.clone(), hold))
+        };
         let card = |reading: &DeviceReading| {
             let pids = || reading.holders.iter().flatten().map(|holder| holder.pid);
             Card {
                 sample: reading.sample.clone(),
                 servers: pids().filter_map(|pid| Some(found.owners.get(&pid)?.0.clone())).collect(),
+                holds: reading.holders.iter().flatten().filter_map(|holder| hold(reading, holder)).collect(),
                 unattributed: pids().filter_map(|pid| Some((*strangers.get(&pid)?).clone())).collect(),
             }
         };
-        let roots = servers.iter().filter_map(|(_, spawner)| spawner.pid);
         Self {
             devices: readings.iter().map(card).collect(),
             unknown: unlisted,
-            here: roots.filter(|pid| table.get(*pid).is_some()).collect(),
+            here: all_members(servers, table).into_keys().collect(),
         }
     }
 
     /// What keeps cards from being attributed at all.
     pub fn trouble(&self) -> Option<String> {
         self.unknown.clone()
+    }
+
+    /// What of a server holds memory on its cards; a kernel is named by its notebook where `jupyter` knows that.
+    pub fn holds_of(&self, id: &ServerId, jupyter: Option<&Jupyter>) -> Vec<Hold> {
+        let notebook = |hold: &Hold| {
+            let kernel = hold.kernel.as_ref()?;
+            jupyter?.kernels.iter().find(|k| k.id == *kernel)?.notebook.clone()
+        };
+        let mine = self.devices.iter().flat_map(|card| &card.holds).filter(|(owner, _)| owner == id);
+        mine.map(|(_, hold)| Hold { notebook: notebook(hold), ..hold.clone() }).collect()
     }
 
     /// The cards of one server, or why they are not known.
@@ -86,11 +107,12 @@ impl Cards {
                 "the Hub does not say where it runs (scope admin:server_state, or its spawner)".to_owned()
             );
         }
-        if spawner.pod.is_some() || spawner.job.is_some() {
-            return Err("it runs in a pod or batch job, which this source cannot see".to_owned());
+        if spawner.pod.is_some() {
+            return Err("it runs in a pod, which this source cannot see".to_owned());
         }
-        if let Some(pid) = spawner.pid.filter(|pid| !self.here.contains(pid)) {
-            return Err(format!("its process {pid} is not on this machine"));
+        // It may run on another machine and hold cards there: none here does not mean none.
+        if !self.here.contains(&server.id) {
+            return Err("no process of it is on this machine".to_owned());
         }
         let mine = self.devices.iter().filter(|card| card.servers.contains(&server.id));
         Ok(mine.map(|card| card.sample.clone()).collect())

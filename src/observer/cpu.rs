@@ -1,11 +1,14 @@
 //! How many cores each server's processes use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::domain::{ServerId, SpawnerState};
 use crate::telemetry::{ProcessTable, all_members};
+
+/// Cores below which a process of nobody is not asked whose it is.
+const WORTH_ASKING: f64 = 0.01;
 
 /// Remembers each process's CPU time, so that the next measurement can tell the difference.
 #[derive(Debug, Default)]
@@ -18,10 +21,14 @@ type Seconds = BTreeMap<(u32, u64), f64>;
 
 impl CpuMeter {
     /// Cores used since the last measurement; nothing where there was none.
+    ///
+    /// A process that left its server's tree (`setsid`, a daemon) is asked by `claims` whose it is. That is
+    /// no proof, but work by mistake counted as somebody's can only protect.
     pub fn measure(
         &mut self,
         servers: &[(ServerId, SpawnerState)],
         table: &ProcessTable,
+        claims: impl Fn(u32) -> Option<ServerId>,
         now: Timestamp,
     ) -> BTreeMap<ServerId, f64> {
         let seconds: Seconds = table.iter().map(|p| ((p.pid, p.start_ticks), p.cpu_seconds)).collect();
@@ -38,7 +45,63 @@ impl CpuMeter {
             let earlier = before.get(&(pid, process.start_ticks)).copied().unwrap_or(0.0);
             Some((process.cpu_seconds - earlier).max(0.0))
         };
-        let cores = |pids: Vec<u32>| pids.into_iter().filter_map(used).sum::<f64>() / elapsed;
-        all_members(servers, table).into_iter().map(|(id, pids)| (id, cores(pids))).collect()
+        let cores = |pids: &Vec<u32>| pids.iter().filter_map(|pid| used(*pid)).sum::<f64>() / elapsed;
+        let mut members = all_members(servers, table);
+        let known: BTreeSet<u32> = members.values().flatten().copied().collect();
+        let worked = |pid: &u32| used(*pid).is_some_and(|seconds| seconds / elapsed >= WORTH_ASKING);
+        let lost = table.iter().map(|process| process.pid).filter(|pid| !known.contains(pid));
+        for pid in lost.filter(worked) {
+            if let Some(pids) = claims(pid).and_then(|id| members.get_mut(&id)) {
+                pids.push(pid);
+            }
+        }
+        members.iter().map(|(id, pids)| (id.clone(), cores(pids))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+    use super::*;
+    use crate::telemetry::Process;
+
+    /// A server's process, a child of it, a daemon that left the tree, and one of nobody.
+    fn table(cpu_seconds: f64) -> ProcessTable {
+        let process = |pid, parent, share| Process {
+            pid,
+            parent,
+            start_ticks: 1,
+            cpu_seconds: cpu_seconds * share,
+            ..Process::default()
+        };
+        let processes =
+            [process(10, 1, 0.0), process(11, 10, 0.25), process(20, 1, 0.5), process(30, 1, 1.0)];
+        ProcessTable::new(processes, 0)
+    }
+
+    fn cores(claims: impl Fn(u32) -> Option<ServerId>) -> BTreeMap<ServerId, f64> {
+        let servers =
+            [(ServerId::new("alice", ""), SpawnerState { pid: Some(10), ..SpawnerState::default() })];
+        let mut meter = CpuMeter::default();
+        let began = Timestamp::UNIX_EPOCH;
+        let later = Timestamp::from_second(10).unwrap();
+        assert!(meter.measure(&servers, &table(0.0), &claims, began).is_empty());
+        meter.measure(&servers, &table(10.0), &claims, later)
+    }
+
+    #[test]
+    fn the_processes_of_a_server_are_counted() {
+        assert_eq!(cores(|_| None), BTreeMap::from([(ServerId::new("alice", ""), 0.25)]));
+    }
+
+    #[test]
+    fn a_daemon_that_left_the_tree_counts_for_the_server_it_names() {
+        let claims = |pid| match pid {
+            20 => Some(ServerId::new("alice", "")),
+            30 => Some(ServerId::new("nobody", "here")),
+            _ => None,
+        };
+        assert_eq!(cores(claims), BTreeMap::from([(ServerId::new("alice", ""), 0.75)]));
     }
 }

@@ -203,7 +203,9 @@ fn in_use(session: &Session, evidence: &Evidence, policy: &Policy) -> Verdict {
         ClockMove::FirstSeen if card.clock > people => {
             Verdict::Unknown(UnknownReason::WatchedSince(card.clock))
         }
-        _ if evidence.used >= evidence.present => Verdict::Busy(BusyReason::Used(evidence.used)),
+        _ if evidence.used >= evidence.present => {
+            Verdict::Busy(BusyReason::Used(evidence.used, evidence.used_by.clone()))
+        }
         _ => Verdict::Busy(BusyReason::Present(evidence.present)),
     }
 }

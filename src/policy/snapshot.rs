@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{GpuSample, Jupyter, Server};
+use crate::domain::{GpuSample, Hold, Jupyter, Server};
 
 /// One observation of everything.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct Session {
     pub gpus: Result<Vec<GpuSample>, String>,
     /// Cores its processes used since the last observation.
     pub cpu: Option<f64>,
+    /// What of it holds memory on its cards, as far as that is known.
+    pub holds: Vec<Hold>,
 }
 
 impl Session {

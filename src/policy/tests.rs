@@ -73,7 +73,7 @@ fn card(id: &str) -> GpuSample {
         engines: BTreeMap::new(),
         memory_used: Some(1 << 30),
         processes: Some(1),
-        covered: Duration::from_mins(5),
+        covered: Duration::from_secs(300),
         largest_gap: Duration::from_secs(2),
         unreadable: None,
     }
@@ -96,7 +96,7 @@ fn session(user: &str) -> Session {
             last_activity: start,
             pending: None,
             ready: true,
-            addresses: BTreeMap::new(),
+            addresses: Vec::new(),
             spawner: SpawnerState::default(),
             path: String::new(),
         },
@@ -107,6 +107,7 @@ fn session(user: &str) -> Session {
             terminals: Vec::new(),
         }),
         gpus: Ok(vec![card("GPU-1")]),
+        holds: Vec::new(),
         cpu: None,
     }
 }

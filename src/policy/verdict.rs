@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::UseSign;
 use crate::domain::GpuId;
 
 /// What a session is taken for.
@@ -19,7 +20,7 @@ pub enum Verdict {
 }
 
 /// What shows that a session is in use.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum BusyReason {
     /// A card worked.
     Card(Timestamp),
@@ -27,8 +28,8 @@ pub enum BusyReason {
     Kernel,
     /// Its processes compute on the CPU, on so many cores.
     Cpu(f64),
-    /// A kernel or terminal was used.
-    Used(Timestamp),
+    /// It was used: when, and what shows that.
+    Used(Timestamp, Option<UseSign>),
     /// Somebody is connected or was there.
     Present(Timestamp),
 }

@@ -2,10 +2,11 @@
 //!
 //! Trusted in this order: the control group (the kernel keeps it, a user cannot leave it), the process
 //! tree below the process the Hub named, and the uid where it stands for exactly one server. What a
-//! process says of itself is shown to people and decides nothing. More than one answer is no answer.
+//! process says of itself is shown to people and at most protects. More than one answer is no answer.
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::cgroup::{container_id, kept_by_system, slurm_job};
 use super::process_table::{Process, ProcessTable};
 use crate::domain::{ServerId, SpawnerState};
 
@@ -16,6 +17,8 @@ pub enum Basis {
     Unit,
     /// The control group of the server's container.
     Container,
+    /// The control group of the server's batch job.
+    Job,
     /// Descent from the process that the Hub names.
     ProcessTree,
     /// The uid, which exactly one running server has.
@@ -108,13 +111,14 @@ struct Roster<'a> {
     servers: &'a [Running],
     units: HashMap<&'a str, Vec<&'a Running>>,
     containers: HashMap<&'a str, Vec<&'a Running>>,
+    jobs: HashMap<&'a str, Vec<&'a Running>>,
     roots: HashMap<u32, Vec<&'a Running>>,
 }
 
 impl<'a> Roster<'a> {
     fn new(servers: &'a [Running]) -> Self {
-        let mut roster =
-            Self { servers, units: HashMap::new(), containers: HashMap::new(), roots: HashMap::new() };
+        let (units, containers, jobs) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut roster = Self { servers, units, containers, jobs, roots: HashMap::new() };
         for server in servers {
             let spawner = &server.1;
             if let Some(unit) = spawner.unit.as_deref().filter(|unit| !unit.is_empty()) {
@@ -122,6 +126,9 @@ impl<'a> Roster<'a> {
             }
             if let Some(id) = spawner.container.as_deref().filter(|id| id.len() >= MIN_CONTAINER_ID) {
                 roster.containers.entry(id).or_default().push(server);
+            }
+            if let Some(job) = spawner.job.as_deref() {
+                roster.jobs.entry(job).or_default().push(server);
             }
             if let Some(root) = root(spawner) {
                 roster.roots.entry(root).or_default().push(server);
@@ -133,15 +140,18 @@ impl<'a> Roster<'a> {
     /// The servers in whose control group, or below it, the process is.
     fn by_group(&self, process: &Process, own_uid: u32) -> Vec<(&'a Running, Basis)> {
         let mut found: Vec<(&Running, Basis)> = Vec::new();
-        for group in process.cgroups.iter().flat_map(|path| kept_by_system(path, own_uid)) {
-            let units = group.strip_suffix(".service").and_then(|unit| self.units.get(unit));
-            let containers = container_id(group).and_then(|id| self.containers.get(id));
-            let both = units.into_iter().flatten().map(|server| (*server, Basis::Unit));
-            let both = both.chain(containers.into_iter().flatten().map(|server| (*server, Basis::Container)));
-            for (server, basis) in both {
+        let mut add = |servers: Option<&Vec<&'a Running>>, basis| {
+            for server in servers.into_iter().flatten().copied() {
                 if !found.iter().any(|(known, _)| std::ptr::eq(*known, server)) {
                     found.push((server, basis));
                 }
+            }
+        };
+        for path in &process.cgroups {
+            add(slurm_job(kept_by_system(path, own_uid)).and_then(|job| self.jobs.get(job)), Basis::Job);
+            for group in kept_by_system(path, own_uid) {
+                add(group.strip_suffix(".service").and_then(|unit| self.units.get(unit)), Basis::Unit);
+                add(container_id(group).and_then(|id| self.containers.get(id)), Basis::Container);
             }
         }
         found
@@ -183,28 +193,8 @@ fn by_cgroup_or_tree<'a>(
     }
 }
 
-/// The groups of a path down to where a user's own systemd begins: below that, a user may name groups
-/// as he likes, after somebody else's server for instance. Our own account is trusted.
-fn kept_by_system(path: &str, own_uid: u32) -> impl Iterator<Item = &str> {
-    path.split('/').take_while(move |group| {
-        let user = group.strip_prefix("user@").and_then(|s| s.strip_suffix(".service"));
-        user.is_none_or(|uid| uid.parse() == Ok(own_uid))
-    })
-}
-
 /// Docker's short ids have twelve digits; anything shorter is no id.
 const MIN_CONTAINER_ID: usize = 12;
-
-/// The container in a part of a control group's path: a bare id (cgroupfs driver) or
-/// `docker-ID.scope`, `cri-containerd-ID.scope` and the like (systemd driver).
-fn container_id(part: &str) -> Option<&str> {
-    let Some(scope) = part.strip_suffix(".scope") else {
-        return Some(part);
-    };
-    // Podman's monitor is no part of the container.
-    let (runtime, id) = scope.rsplit_once('-')?;
-    (runtime != "libpod-conmon").then_some(id)
-}
 
 /// The server whose named process is the nearest ancestor.
 fn by_tree<'a>(

@@ -77,7 +77,8 @@ impl ProcessTable {
         // A table read while processes come and go may hold a circle.
         while let Some(process) = next.filter(|p| !line.contains(&p.pid)) {
             line.push(process.pid);
-            next = self.get(process.parent);
+            // Who started later did not start it: that pid was given anew while the table was read.
+            next = self.get(process.parent).filter(|parent| parent.start_ticks <= process.start_ticks);
         }
         line
     }
@@ -127,12 +128,22 @@ pub fn service_url(pid: u32) -> Option<String> {
 }
 
 /// Which server a process claims to belong to. Anybody can write anything there: a hint for a person,
-/// never a ground to act on.
+/// and at most a ground to leave something alone.
 pub fn hint(pid: u32) -> Option<ServerId> {
     let mut found = variables(pid, ["JUPYTERHUB_USER", "JUPYTERHUB_SERVER_NAME"]);
     let user = found.remove("JUPYTERHUB_USER").filter(|user| !user.is_empty())?;
     let name = found.remove("JUPYTERHUB_SERVER_NAME").unwrap_or_default();
     Some(ServerId::new(user, name))
+}
+
+/// The id of the kernel that a process was started as: its connection file is named after it. As
+/// anybody can write anything on a command line, this too is for people only.
+pub fn kernel_id(pid: u32) -> Option<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    line.split(|byte| *byte == 0).find_map(|word| {
+        let name = std::str::from_utf8(word).ok()?.rsplit('/').next()?;
+        Some(name.strip_prefix("kernel-")?.strip_suffix(".json")?.to_owned())
+    })
 }
 
 fn variables<const N: usize>(pid: u32, wanted: [&str; N]) -> BTreeMap<String, String> {
@@ -160,7 +171,10 @@ mod tests {
 
     impl Waiting {
         fn with(environment: &[(&str, &str)]) -> Self {
-            let mut command = Command::new("cat");
+            Self::of(Command::new("cat"), environment)
+        }
+
+        fn of(mut command: Command, environment: &[(&str, &str)]) -> Self {
             command.env_clear().stdin(Stdio::piped()).stdout(Stdio::null());
             Self(command.envs(environment.iter().copied()).spawn().unwrap())
         }
@@ -209,6 +223,20 @@ mod tests {
         let child = Waiting::with(&[("JUPYTERHUB_USER", "")]);
         assert_eq!((service_url(child.0.id()), hint(child.0.id())), (None, None));
         assert_eq!(hint(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_kernel_is_known_by_its_connection_file() {
+        let started = |words: &[&str]| {
+            let mut command = Command::new("tail");
+            command.args(words);
+            Waiting::of(command, &[])
+        };
+        let kernel = started(&["-f", "/dev/null", "--pid=1", "/run/jupyter/kernel-5e-1f.json"]);
+        assert_eq!(kernel_id(kernel.0.id()).as_deref(), Some("5e-1f"));
+        let other = started(&["-f", "/dev/null", "/run/kernel-5e-1f.json.old", "/run/my-kernel-2.json"]);
+        assert_eq!(kernel_id(other.0.id()), None);
+        assert_eq!(kernel_id(u32::MAX), None);
     }
 
     #[test]

@@ -145,6 +145,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             .and_then(jupyter)
             .ok_or_else(|| "the single-user server could not be read".to_owned()),
         gpus,
+        holds: Vec::new(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),
         server: Server {
             path: String::new(),
@@ -157,7 +158,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             last_activity: wire.last_activity,
             pending: wire.pending,
             ready: wire.ready,
-            addresses: std::collections::BTreeMap::new(),
+            addresses: Vec::new(),
             spawner: SpawnerState::default(),
         },
     })
@@ -172,7 +173,8 @@ fn jupyter(wire: wire::Jupyter) -> Option<Jupyter> {
         connections: kernel.connections,
         notebook: kernel.notebook,
     };
-    let terminal = |terminal: wire::Terminal| Terminal { last_activity: terminal.last_activity };
+    let terminal =
+        |terminal: wire::Terminal| Terminal { name: terminal.name, last_activity: terminal.last_activity };
     Some(Jupyter {
         last_activity: wire.last_activity,
         connections: wire.connections,

@@ -108,6 +108,8 @@ pub struct Kernel {
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Terminal {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     #[serde(default, deserialize_with = "stamp")]
     pub last_activity: Option<Timestamp>,
 }

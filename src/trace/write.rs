@@ -58,7 +58,10 @@ fn jupyter(jupyter: &Jupyter) -> wire::Jupyter {
         connections: kernel.connections,
         notebook: kernel.notebook.clone(),
     };
-    let terminal = |terminal: &Terminal| wire::Terminal { last_activity: terminal.last_activity };
+    let terminal = |terminal: &Terminal| wire::Terminal {
+        name: terminal.name.clone(),
+        last_activity: terminal.last_activity,
+    };
     wire::Jupyter {
         last_activity: jupyter.last_activity,
         connections: jupyter.connections,

@@ -71,7 +71,10 @@ async fn a_server_tells_its_kernels_terminals_and_clocks() {
             connections: 1,
             notebook: Some("a b.ipynb".to_owned()),
         }],
-        terminals: vec![Terminal { last_activity: Some("2026-12-01T08:10:00Z".parse().unwrap()) }],
+        terminals: vec![Terminal {
+            name: "1".to_owned(),
+            last_activity: Some("2026-12-01T08:10:00Z".parse().unwrap()),
+        }],
     };
     assert_eq!(prober().jupyter(&alice(), &base(&server)).await, Ok(expected));
 }

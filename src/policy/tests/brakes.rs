@@ -110,7 +110,7 @@ fn a_freeze_outlives_a_hub_that_does_not_answer() {
     assert_eq!(day.frozen_since(), Some(at("09:30")));
     day.hub = true;
     for user in &mut day.sessions {
-        user.card().covered = Duration::from_mins(10);
+        user.card().covered = Duration::from_secs(600);
     }
     day.run("10:50");
     assert_eq!((day.frozen_since(), day.stopped()), (Some(at("09:30")), 0));

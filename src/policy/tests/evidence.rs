@@ -132,14 +132,14 @@ fn a_gap_longer_than_max_gap_moves_the_clock_to_its_end() {
 fn a_gap_no_longer_than_max_gap_moves_nothing_and_counts_against_coverage() {
     let mut day = Day::new();
     day.run("08:20");
-    day.alice().card().covered = Duration::from_mins(2);
+    day.alice().card().covered = Duration::from_secs(120);
     day.run("08:25");
-    day.alice().card().covered = Duration::from_mins(5);
+    day.alice().card().covered = Duration::from_secs(300);
     let decision = day.until("08:30");
     assert_eq!(decision.judgement.clocks.unwrap().card, Some(at("08:00")));
     let coverage = day.record().evidence.coverage(day.now);
     assert!((coverage - 0.9).abs() < 1e-9, "{coverage}");
-    assert_eq!(day.verdict("08:55"), Verdict::Busy(BusyReason::Used(at("08:00"))));
+    assert_eq!(day.verdict("08:55"), Verdict::Busy(BusyReason::Used(at("08:00"), None)));
     assert!(is_idle(&day.verdict("09:00")), "57 of 60 minutes are enough");
 }
 

@@ -72,8 +72,12 @@ fn work_on_the_cpu_is_use() {
 #[test]
 fn a_terminal_is_use() {
     let mut day = Day::new();
-    day.alice().jupyter().terminals = vec![Terminal { last_activity: Some(at("08:40")) }];
-    assert_eq!(day.verdict("09:35"), Verdict::Busy(BusyReason::Used(at("08:40"))));
+    day.alice().jupyter().terminals =
+        vec![Terminal { name: "1".to_owned(), last_activity: Some(at("08:40")) }];
+    assert_eq!(
+        day.verdict("09:35"),
+        Verdict::Busy(BusyReason::Used(at("08:40"), Some(UseSign::Terminal("1".to_owned()))))
+    );
     assert_eq!(idle_by(&day.verdict("09:40")), Some((LimitKind::Nobody, at("08:40"))));
 }
 
@@ -119,7 +123,7 @@ fn a_kernel_that_tells_nothing_usable_is_unknown() {
     let states: [fn(&mut Session); 3] = [
         |session| session.kernel().state = KernelState::Other("dead".to_owned()),
         |session| session.kernel().last_activity = None,
-        |session| session.jupyter().terminals = vec![Terminal { last_activity: None }],
+        |session| session.jupyter().terminals = vec![Terminal { name: "1".to_owned(), last_activity: None }],
     ];
     for kernels in [KernelSource::Probed, KernelSource::HubOnly] {
         for (case, spoil) in states.into_iter().enumerate() {
@@ -144,7 +148,7 @@ fn where_kernels_may_not_be_asked_the_hubs_stamp_counts_as_use() {
     day.policy.kernels = KernelSource::HubOnly;
     day.alice().jupyter = Err("not asked".to_owned());
     day.alice().server.last_activity = Some(at("08:40"));
-    assert_eq!(day.verdict("09:35"), Verdict::Busy(BusyReason::Used(at("08:40"))));
+    assert_eq!(day.verdict("09:35"), Verdict::Busy(BusyReason::Used(at("08:40"), Some(UseSign::Hub))));
     assert_eq!(idle_by(&day.verdict("09:40")), Some((LimitKind::Nobody, at("08:40"))));
 }
 

@@ -69,7 +69,7 @@ fn somebody_who_came_and_left_unseen_is_warned_again() {
     day.run("11:10");
     day.hub = true;
     // The cards were watched throughout; a kernel was used at half past nine and rests since then.
-    day.alice().card().covered = Duration::from_hours(3);
+    day.alice().card().covered = Duration::from_secs(10800);
     day.alice().kernel().last_activity = Some(at("09:30"));
     day.run("11:20");
     let expected = [("warned", at("09:00")), ("unmarked", at("11:15")), ("warned", at("11:20"))];

@@ -11,7 +11,10 @@ fn a_stamp_from_the_future_counts_as_just_now() {
         |session| session.server.last_activity = Some(at(FUTURE)),
         |session| session.jupyter().last_activity = Some(at(FUTURE)),
         |session| session.kernel().last_activity = Some(at(FUTURE)),
-        |session| session.jupyter().terminals = vec![Terminal { last_activity: Some(at(FUTURE)) }],
+        |session| {
+            session.jupyter().terminals =
+                vec![Terminal { name: "1".to_owned(), last_activity: Some(at(FUTURE)) }]
+        },
     ];
     for (case, stamp) in stamps.into_iter().enumerate() {
         let mut day = Day::new();
