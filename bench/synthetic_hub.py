@@ -6,6 +6,7 @@ takes as long as it is told. What a token's scopes hide in the real Hub is hidde
 
 import asyncio
 import json
+import subprocess
 import threading
 import time
 from datetime import datetime, timedelta, timezone
@@ -20,11 +21,17 @@ SCOPES = {
 
 
 class SyntheticHub:
-    """`idle` of its `users` were last active a day ago, the others just now. A stop takes `stop_seconds`."""
+    """`idle` of its `users` were last active a day ago, the others just now. A stop takes `stop_seconds`.
+
+    The servers of the idle ones are processes of this machine that really end; the others run elsewhere.
+    """
 
     def __init__(self, users, idle=0, stop_seconds=1.0):
         now = datetime.now(timezone.utc)
-        self.users = {f"user{n:05}": user_model(n, now, is_idle=n < idle) for n in range(users)}
+        self.processes = [subprocess.Popen(["sleep", "3600"]) for _ in range(idle)]
+        self.users = {
+            f"user{n:05}": user_model(n, now, self.processes[n] if n < idle else None) for n in range(users)
+        }
         self.stop_seconds = stop_seconds
         self.on_listing = lambda: None  # called when somebody asks for the first page
         self.stops = []  # when each stop was asked for and when it was done
@@ -39,6 +46,9 @@ class SyntheticHub:
 
     def __exit__(self, *_):
         self._loop.call_soon_threadsafe(self._loop.stop)
+        for process in self.processes:
+            process.kill()
+            process.wait()
 
     @property
     def url(self):
@@ -86,7 +96,10 @@ class SyntheticHub:
             case "DELETE", ["users", name, "server"] if name in self.users:
                 asked = time.monotonic()
                 await asyncio.sleep(self.stop_seconds)
-                self.users[name]["servers"] = {}
+                server = self.users[name]["servers"].pop("")
+                process = next(p for p in self.processes if p.pid == server["state"].get("pid"))
+                process.kill()
+                process.wait()
                 self._pages.clear()
                 self.stops.append((asked, time.monotonic()))
                 return 204, b""
@@ -114,11 +127,11 @@ class SyntheticHub:
         return self._pages[client, offset, limit]
 
 
-def user_model(number, now, is_idle):
-    """A user as JupyterHub 6 shows one, whose server runs as a systemd unit."""
+def user_model(number, now, idle_process):
+    """A user as JupyterHub 6 shows one; a server that is in use runs as a systemd unit of another machine."""
     name = f"user{number:05}"
     url = f"/user/{name}/"
-    last_activity = stamp(now - timedelta(days=1) if is_idle else now)
+    last_activity = stamp(now - timedelta(days=1) if idle_process else now)
     server = {
         "name": "",
         "full_name": f"{name}/",
@@ -133,7 +146,7 @@ def user_model(number, now, is_idle):
         "progress_url": f"/hub/api/users/{name}/server/progress",
         "full_url": None,
         "full_progress_url": None,
-        "state": {"unit_name": f"jupyter-{name}-singleuser"},
+        "state": {"pid": idle_process.pid} if idle_process else {"unit_name": f"jupyter-{name}-singleuser"},
     }
     return {
         "kind": "user",

@@ -104,7 +104,12 @@ impl Observer {
             .unwrap_or_default();
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();
-        self.ask_kernels(&mut sessions, &cards, table.as_ref(), Moment { at: now, began }).await;
+        self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        for session in
+            sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()))
+        {
+            session.holds = cards.holds_of(&session.server.id, session.jupyter.as_ref().ok());
+        }
         Observation {
             snapshot: Snapshot {
                 at: now,
@@ -170,7 +175,8 @@ impl Observer {
         self.footprints(|footprints| {
             listing.servers.iter_mut().for_each(|server| disown(footprints, server));
             if listing.is_complete() {
-                footprints.keep_only(|id| listing.servers.iter().any(|server| server.id == *id));
+                footprints
+                    .keep_only(|id| listing.servers.binary_search_by(|server| server.id.cmp(id)).is_ok());
             }
         });
     }
@@ -202,20 +208,12 @@ impl Observer {
     }
 
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
-    async fn ask_kernels(
-        &self,
-        sessions: &mut [Session],
-        cards: &Cards,
-        table: Option<&ProcessTable>,
-        moment: Moment,
-    ) {
+    async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>, moment: Moment) {
         let rests =
             |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let to_ask =
-            sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
         let asked = to_ask.map(|session| async {
             session.jupyter = self.ask(&session.server, table, moment).await;
-            session.holds = cards.holds_of(&session.server.id, session.jupyter.as_ref().ok());
         });
         futures::stream::iter(asked)
             .for_each_concurrent(self.kernels.concurrency.max(1), |asked| asked)
@@ -231,8 +229,8 @@ fn unasked(server: Server, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Sess
         Ok(_) => "not asked: a card of it works",
         Err(_) => "not asked: its cards are not known",
     };
-    let (cpu, holds) = (cpu.get(&server.id).copied(), cards.holds_of(&server.id, None));
-    Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds }
+    let cpu = cpu.get(&server.id).copied();
+    Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
 }
 
 /// An instant, and how to tell the time since.

@@ -28,7 +28,7 @@ pub struct Server {
     /// Whether it answers requests.
     pub ready: bool,
     /// Candidates for the owner's address by the name of their source (`user_info.email`).
-    pub addresses: BTreeMap<String, String>,
+    pub addresses: Vec<(String, String)>,
     /// Where the spawner says it runs.
     pub spawner: SpawnerState,
     /// The server's path below the public address, `/user/alice/`.

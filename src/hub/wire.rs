@@ -18,7 +18,7 @@ pub(super) struct Owner {
     /// `None` where the token may not see them, which is not "no groups".
     pub(super) groups: Option<Vec<String>>,
     admin: bool,
-    addresses: BTreeMap<String, String>,
+    addresses: Vec<(String, String)>,
 }
 
 /// A server, and whether its spawner's state was shown.
@@ -72,7 +72,7 @@ fn servers<'a>(model: &Fields<'a>) -> Result<Fields<'a>, String> {
 
 /// Every text of `user_info` (Hub 6) that may be an address, and the mail of `auth_state`, whose other
 /// texts are secrets.
-fn addresses(model: &Fields<'_>) -> BTreeMap<String, String> {
+fn addresses(model: &Fields<'_>) -> Vec<(String, String)> {
     let texts = |source: &'static str| {
         let fields = model.get(source).and_then(|value| json::object(value).ok());
         let found = |(key, value): (&str, &RawValue)| {

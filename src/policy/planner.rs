@@ -151,8 +151,8 @@ fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, 
 /// Takes back the stops that the brakes do not allow.
 fn brake(decisions: &mut [Decision], freeze: &FreezeChange, policy: &Policy) {
     let with_cards = holding(decisions);
-    // Servers with and without cards do not use up each other's budget.
-    let mut budgets = [decisions.len() - with_cards, with_cards].map(|n| Budget::of(n, policy));
+    // Many servers without a card must not raise the number of those with one that may be stopped.
+    let mut budgets = [decisions.len(), with_cards].map(|n| Budget::of(n, policy));
     for decision in decisions.iter_mut().filter(|d| d.action == Some(Action::Stop)) {
         decision.held_back = match freeze {
             FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => {

@@ -96,7 +96,7 @@ fn session(user: &str) -> Session {
             last_activity: start,
             pending: None,
             ready: true,
-            addresses: BTreeMap::new(),
+            addresses: Vec::new(),
             spawner: SpawnerState::default(),
             path: String::new(),
         },

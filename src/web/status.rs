@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::cycle::CycleReport;
-use crate::policy::{Mode, Session};
+use crate::policy::Mode;
 
 /// The state of the service.
 #[derive(Debug, Default)]
@@ -50,9 +50,9 @@ impl Status {
         self.counters.stopped += count("stopped");
         self.counters.orphaned += count("orphaned");
         self.counters.held_back += count("held-back");
-        // There may be thousands without a card, of whom only the verdict is shown.
+        // There may be thousands without a known card, of whom only the verdict is shown.
         if let Ok(sessions) = &mut report.snapshot.sessions {
-            sessions.retain(Session::may_hold_cards);
+            sessions.retain(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()));
             sessions.shrink_to_fit();
         }
         self.report = Some(report);
