@@ -5,7 +5,7 @@ VENV := target/venv
 NODE := target/node
 CARGO ?= cargo
 # How many tests may wait at the same time; most of their time is waiting for short limits to pass.
-JOBS ?= 5
+JOBS ?= 3
 
 # $(call timed,NAME,COMMAND): runs it and says how long it took.
 timed = @start=$$SECONDS; echo "== $(1)"; $(2) && echo "== $(1): $$((SECONDS - start)) s"
@@ -31,7 +31,9 @@ test-rust: ## unit, property and trace tests
 	$(CARGO) test --workspace
 
 test-e2e: test-env build ## a real Hub, proxy, kernels and mail server; ARGS="-k observe" for some of them
-	$(VENV)/bin/python -m pytest tests/e2e -n $(JOBS) --dist worksteal $(ARGS)
+	@# Limits are seconds here: what fails while others crowd the machine is run once more alone before it counts.
+	$(VENV)/bin/python -m pytest tests/e2e -n $(JOBS) --dist worksteal $(ARGS) || \
+		{ test $$? = 1 && $(VENV)/bin/python -m pytest tests/e2e --last-failed --last-failed-no-failures none $(ARGS); }
 
 bench: target/bench-venv/.done ## one cycle over 10 000 servers beside jupyterhub-idle-culler; ARGS="--runs 1" for a quick look
 	$(CARGO) build --release --workspace

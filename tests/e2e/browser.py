@@ -131,7 +131,7 @@ class LabUser(Person):
         before = self._prompt(index)
         eventually("the cell has the cursor", lambda: self._browser.ask(_focus(index)))
         self._browser.press_shift_enter()
-        eventually("the cell ran", lambda: self._prompt(index) not in (before, "[*]:"), within=30)
+        eventually("the cell ran", lambda: self._prompt(index) not in (before, "[*]:"), within=90)
         return time.time()
 
     def _log_in(self, then):
