@@ -24,7 +24,7 @@ test: ## everything: Rust tests, then end to end on a real Hub
 	$(call timed,Rust tests,$(MAKE) --no-print-directory test-rust)
 	$(call timed,end-to-end tests,$(MAKE) --no-print-directory test-e2e)
 
-test-env: $(VENV)/.done $(VENV)5/.done $(NODE)/.done ## the Python and Node parts that the tests run, under target/, and a browser
+test-env: $(VENV)/.done $(VENV)5/.done $(VENV)-lab/.done $(NODE)/.done ## the Python and Node parts that the tests run, under target/, and a browser
 	@bash tests/make-browser.sh
 
 test-rust: ## unit, property and trace tests
@@ -49,6 +49,10 @@ clean: ## remove everything that was built or installed here
 
 $(VENV)/.done: tests/requirements.txt tests/constraints.txt tests/make-venv.sh
 	@bash tests/make-venv.sh $(VENV)
+	@touch $@
+
+$(VENV)-lab/.done: tests/requirements-lab.txt tests/constraints.txt tests/make-venv.sh
+	@bash tests/make-venv.sh $(VENV)-lab requirements-lab.txt
 	@touch $@
 
 $(VENV)5/.done: tests/requirements-hub5.txt tests/constraints.txt tests/make-venv.sh

@@ -78,7 +78,9 @@ impl Observer {
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing);
         }
-        let readings = self.sampler.drain().map(|readings| self.with_holders(readings));
+        // What the cards did while the Hub did not answer is still wanted when it does.
+        let readings = if listing.is_ok() { self.sampler.drain() } else { self.sampler.peek() };
+        let readings = readings.map(|readings| self.with_holders(readings));
         let table = ProcessTable::read();
         let mut troubles = troubles(listing.as_ref(), readings.as_ref().err());
         let complete = listing.as_ref().is_ok_and(Listing::is_complete);
@@ -98,7 +100,7 @@ impl Observer {
         let table = table.ok();
         let cpu = table
             .as_ref()
-            .map(|table| self.cpu.measure(&self.running, table, process_table::hint, now))
+            .map(|table| self.cpu.measure(&self.running, table, process_table::service_url, now))
             .unwrap_or_default();
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();

@@ -22,13 +22,14 @@ type Seconds = BTreeMap<(u32, u64), f64>;
 impl CpuMeter {
     /// Cores used since the last measurement; nothing where there was none.
     ///
-    /// A process that left its server's tree (`setsid`, a daemon) is asked by `claims` whose it is. That is
-    /// no proof, but work by mistake counted as somebody's can only protect.
+    /// A process that left its server's tree (a daemon) still has the server's environment: `address` tells
+    /// the address of a server in it. That is no proof, but work wrongly counted can only protect. The address
+    /// and not the user's name, since another Hub of this machine may have a user of the same name.
     pub fn measure(
         &mut self,
         servers: &[(ServerId, SpawnerState)],
         table: &ProcessTable,
-        claims: impl Fn(u32) -> Option<ServerId>,
+        address: impl Fn(u32) -> Option<String>,
         now: Timestamp,
     ) -> BTreeMap<ServerId, f64> {
         let seconds: Seconds = table.iter().map(|p| ((p.pid, p.start_ticks), p.cpu_seconds)).collect();
@@ -50,9 +51,12 @@ impl CpuMeter {
         let known: BTreeSet<u32> = members.values().flatten().copied().collect();
         let worked = |pid: &u32| used(*pid).is_some_and(|seconds| seconds / elapsed >= WORTH_ASKING);
         let lost = table.iter().map(|process| process.pid).filter(|pid| !known.contains(pid));
-        for pid in lost.filter(worked) {
-            if let Some(pids) = claims(pid).and_then(|id| members.get_mut(&id)) {
-                pids.push(pid);
+        let lost: Vec<_> = lost.filter(worked).filter_map(|pid| Some((pid, address(pid)?))).collect();
+        if !lost.is_empty() {
+            for (id, spawner) in servers {
+                let own = spawner.pid.and_then(&address);
+                let of_it = lost.iter().filter(|(_, address)| own.as_ref() == Some(address));
+                members.entry(id.clone()).or_default().extend(of_it.map(|(pid, _)| *pid));
             }
         }
         members.iter().map(|(id, pids)| (id.clone(), cores(pids))).collect()
@@ -80,14 +84,14 @@ mod tests {
         ProcessTable::new(processes, 0)
     }
 
-    fn cores(claims: impl Fn(u32) -> Option<ServerId>) -> BTreeMap<ServerId, f64> {
+    fn cores(address: impl Fn(u32) -> Option<String>) -> BTreeMap<ServerId, f64> {
         let servers =
             [(ServerId::new("alice", ""), SpawnerState { pid: Some(10), ..SpawnerState::default() })];
         let mut meter = CpuMeter::default();
         let began = Timestamp::UNIX_EPOCH;
         let later = Timestamp::from_second(10).unwrap();
-        assert!(meter.measure(&servers, &table(0.0), &claims, began).is_empty());
-        meter.measure(&servers, &table(10.0), &claims, later)
+        assert!(meter.measure(&servers, &table(0.0), &address, began).is_empty());
+        meter.measure(&servers, &table(10.0), &address, later)
     }
 
     #[test]
@@ -96,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_left_the_tree_counts_for_the_server_it_names() {
-        let claims = |pid| match pid {
-            20 => Some(ServerId::new("alice", "")),
-            30 => Some(ServerId::new("nobody", "here")),
+    fn a_daemon_that_left_the_tree_counts_for_the_server_whose_address_it_has() {
+        let address = |pid| match pid {
+            10 | 11 | 20 => Some("http://127.0.0.1:1/user/alice/".to_owned()),
+            30 => Some("http://127.0.0.1:2/user/alice/".to_owned()), // another Hub's alice
             _ => None,
         };
-        assert_eq!(cores(claims), BTreeMap::from([(ServerId::new("alice", ""), 0.75)]));
+        assert_eq!(cores(address), BTreeMap::from([(ServerId::new("alice", ""), 0.75)]));
     }
 }

@@ -22,9 +22,18 @@ pub struct Evidence {
     pub used_by: Option<UseSign>,
     /// The presence clock: the last sign of anybody at all.
     pub present: Timestamp,
-    /// When a card that it no longer holds was last seen at work: giving it back undoes no work.
+    /// The cards that it no longer holds: giving a card back undoes no work.
     #[serde(default)]
-    pub given_up: Option<Timestamp>,
+    pub given_up: Option<GivenUp>,
+}
+
+/// What is remembered of the cards that a session no longer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenUp {
+    /// The latest of their clocks.
+    pub clock: Timestamp,
+    /// When one of them was last seen at work.
+    pub last_active: Option<Timestamp>,
 }
 
 /// A sign of use.
@@ -143,7 +152,7 @@ impl Evidence {
             }
         }
         self.present = present.into_iter().flatten().fold(self.present.min(at), Timestamp::max);
-        self.given_up = self.given_up.map(|worked| worked.min(at));
+        self.given_up = self.given_up.map(|cards| cards.or_by(at));
     }
 
     fn observe_cards(&mut self, samples: &[GpuSample], at: Timestamp, policy: &Policy) {
@@ -160,9 +169,21 @@ impl Evidence {
                 (sample.id.clone(), card)
             })
             .collect();
-        let left = self.cards.values().filter_map(|card| card.last_active).max();
-        self.given_up = self.given_up.max(left);
+        let left =
+            self.cards.values().map(|card| GivenUp { clock: card.clock, last_active: card.last_active });
+        self.given_up = self.given_up.into_iter().chain(left).reduce(GivenUp::and);
         self.cards = held;
+    }
+}
+
+impl GivenUp {
+    fn and(self, other: Self) -> Self {
+        Self { clock: self.clock.max(other.clock), last_active: self.last_active.max(other.last_active) }
+    }
+
+    /// Nothing of it lies ahead of `at`.
+    fn or_by(self, at: Timestamp) -> Self {
+        Self { clock: self.clock.min(at), last_active: self.last_active.map(|worked| worked.min(at)) }
     }
 }
 

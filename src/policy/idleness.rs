@@ -70,8 +70,10 @@ pub fn limits_of(rule: Option<&str>, policy: &Policy) -> Limits {
 fn clocks(evidence: &Evidence) -> Clocks {
     let active = evidence.cards.values().filter_map(|card| card.last_active).max();
     Clocks {
-        card: evidence.card_clock().map(|card| card.clock.max(evidence.given_up.unwrap_or(card.clock))),
-        card_active: active.max(evidence.given_up),
+        card: evidence
+            .card_clock()
+            .map(|card| card.clock.max(evidence.given_up.map_or(card.clock, |cards| cards.clock))),
+        card_active: active.max(evidence.given_up.and_then(|cards| cards.last_active)),
         used: evidence.used,
         present: evidence.present,
     }
@@ -194,8 +196,9 @@ fn in_use(session: &Session, evidence: &Evidence, policy: &Policy) -> Verdict {
         return Verdict::Busy(BusyReason::Present(evidence.present));
     };
     let people = evidence.used.max(evidence.present);
-    if let Some(worked) = evidence.given_up.filter(|worked| *worked > card.clock && *worked >= people) {
-        return Verdict::Busy(BusyReason::Card(worked));
+    if let Some(cards) = evidence.given_up.filter(|cards| cards.clock > card.clock.max(people)) {
+        let worked = cards.last_active.filter(|worked| *worked == cards.clock);
+        return worked.map_or_else(|| gap(evidence, cards.clock), |at| Verdict::Busy(BusyReason::Card(at)));
     }
     match card.moved_by {
         ClockMove::Activity if card.clock >= people => Verdict::Busy(BusyReason::Card(card.clock)),
@@ -218,7 +221,7 @@ fn kind(evidence: &Evidence) -> IdleKind {
     let cards = || evidence.cards.values();
     if cards().all(|card| card.processes == Some(0)) {
         IdleKind::Reserved
-    } else if evidence.given_up.is_none() && cards().all(|card| card.last_active.is_none()) {
+    } else if clocks(evidence).card_active.is_none() {
         IdleKind::NeverUsed
     } else {
         IdleKind::Held

@@ -17,7 +17,7 @@ mod snapshot;
 mod verdict;
 
 pub use cpu_servers::CpuServers;
-pub use evidence::{CardEvidence, ClockMove, Evidence, UseSign, Watch, is_active};
+pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::limits_of;
 pub use ledger::{Keep, Ledger, Record, Warning};

@@ -35,7 +35,10 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
         thresholds: Thresholds {
             sm: positive("telemetry.sm_threshold", ratio(telemetry.sm_threshold, 0.01))?,
             dram: positive("telemetry.dram_threshold", ratio(telemetry.dram_threshold, 0.01))?,
-            cpu_cores: positive("telemetry.cpu_busy_threshold", telemetry.cpu_busy_threshold.unwrap_or(0.1))?,
+            cpu_cores: positive(
+                "telemetry.cpu_busy_threshold",
+                telemetry.cpu_busy_threshold.unwrap_or(0.25),
+            )?,
         },
         max_gap: telemetry.max_gap.map_or(minutes(3), |gap| gap.0),
         min_coverage: ratio(telemetry.min_coverage, 0.95),

@@ -128,7 +128,7 @@ pub fn service_url(pid: u32) -> Option<String> {
 }
 
 /// Which server a process claims to belong to. Anybody can write anything there: a hint for a person,
-/// and at most a ground to leave something alone.
+/// never a ground to act on.
 pub fn hint(pid: u32) -> Option<ServerId> {
     let mut found = variables(pid, ["JUPYTERHUB_USER", "JUPYTERHUB_SERVER_NAME"]);
     let user = found.remove("JUPYTERHUB_USER").filter(|user| !user.is_empty())?;

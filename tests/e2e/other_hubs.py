@@ -56,3 +56,9 @@ class Unwilling(SimpleLocalProcessSpawner):
 
 c.JupyterHub.spawner_class = Unwilling
 """
+
+
+class LabHub(Hub):
+    """Servers with JupyterLab and an extension that polls kernels."""
+
+    python = REPOSITORY / "target/venv-lab/bin/python"

@@ -74,6 +74,18 @@ fn a_card_that_was_given_back_still_counts_for_when_it_last_worked() {
 }
 
 #[test]
+fn a_card_that_could_not_be_read_and_was_given_back_may_have_worked_until_then() {
+    let mut day = Day::new();
+    day.alice().gpus = Ok(vec![card("GPU-1"), card("GPU-2")]);
+    day.alice().gpus.as_mut().unwrap()[1].sm = None;
+    day.run("10:00");
+    day.alice().gpus = Ok(vec![card("GPU-1")]);
+    assert_eq!(day.verdict("10:05"), Verdict::Unknown(UnknownReason::Gap(at("10:00"))));
+    day.run("11:00");
+    assert_eq!(day.story(), [("warned", at("11:00"))]);
+}
+
+#[test]
 fn a_card_seen_for_the_first_time_starts_its_clock_then() {
     let mut day = Day::new();
     day.run("08:50");
@@ -108,6 +120,17 @@ fn one_unreadable_card_of_two_is_unknown_even_after_a_long_rest() {
     day.alice().gpus.as_mut().unwrap()[1].sm = None;
     assert!(is_unknown(&day.verdict("09:05")));
     assert_eq!(day.story(), []);
+}
+
+#[test]
+fn a_card_that_cannot_be_read_just_now_is_unknown_before_the_gap_counts() {
+    let mut day = Day::new();
+    (day.policy.max_gap, day.policy.min_coverage) = (mins(10), 0.5);
+    day.run("08:55");
+    day.alice().card().sm = None;
+    day.alice().card().unreadable = Some("fell off the bus".to_owned());
+    let reason = UnknownReason::Card(GpuId("GPU-1".to_owned()), "fell off the bus".to_owned());
+    assert_eq!(day.verdict("09:00"), Verdict::Unknown(reason));
 }
 
 #[test]
