@@ -12,6 +12,8 @@ use crate::domain::Server;
 const BARE_LIST_CUT: usize = 200;
 /// The Hub's own default limit of a page's size: it gives less, silently, where it is set so.
 const LARGEST_PAGE: u64 = 200;
+/// The room that is made for servers at the Hub's word alone.
+const MOST_EXPECTED: usize = 50_000;
 /// After so many pages in a row the Hub is taken to be gone; each has been asked for thrice.
 const FAILED_PAGES: u32 = 2;
 
@@ -164,6 +166,10 @@ impl Listing {
     fn take(&mut self, body: &[u8], call: &Call, cursor: &mut Cursor) -> Result<bool, HubError> {
         let page = json::parse(body).and_then(page).map_err(|why| call.unparsable(why))?;
         let more = cursor.advance(&page, &mut self.incomplete);
+        if self.servers.is_empty() {
+            let expected = cursor.total.and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
+            self.servers.reserve_exact(expected.min(MOST_EXPECTED));
+        }
         for user in page.users {
             match wire::owner(user) {
                 Ok((owner, servers)) => self.add_servers(&owner, &servers),

@@ -73,6 +73,11 @@ pub struct Keep {
 }
 
 impl Record {
+    /// A session seen for the first time at `at`; a start later than that is a wrong clock somewhere.
+    fn first_seen(started: Timestamp, at: Timestamp) -> Self {
+        Self { evidence: Evidence::new(started.min(at)), ..Self::new(started) }
+    }
+
     /// A session seen for the first time.
     pub fn new(started: Timestamp) -> Self {
         Self {
@@ -95,6 +100,14 @@ impl Ledger {
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
+        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
+        let fresh = new.filter_map(|session| {
+            let started = session.server.started?;
+            Some((session.server.id.clone(), Record::first_seen(started, snapshot.at)))
+        });
+        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
+        self.unsaved.extend(fresh.keys().cloned());
+        self.records.append(&mut fresh);
         for session in sessions {
             if self.observe_one(session, snapshot.at, policy) {
                 self.unsaved.insert(session.server.id.clone());
@@ -115,20 +128,12 @@ impl Ledger {
     /// Folds a session into the record of this run; whether that changed the record. Where the Hub leaves
     /// out when it started, what is seen still counts for the run that is known.
     fn observe_one(&mut self, session: &Session, at: Timestamp, policy: &Policy) -> bool {
-        let id = &session.server.id;
-        let fresh =
-            |started: Timestamp| Record { evidence: Evidence::new(started.min(at)), ..Record::new(started) };
-        let Some(record) = self.records.get_mut(id) else {
-            let Some(mut record) = session.server.started.map(fresh) else {
-                return false;
-            };
-            record.evidence.observe(session, at, policy);
-            self.records.insert(id.clone(), record);
-            return true;
+        let Some(record) = self.records.get_mut(&session.server.id) else {
+            return false;
         };
         let before = (record.started, record.evidence.clone());
         if let Some(started) = session.server.started.filter(|started| *started != record.started) {
-            *record = Record { keep: record.keep.take(), ..fresh(started) };
+            *record = Record { keep: record.keep.take(), ..Record::first_seen(started, at) };
         }
         record.evidence.observe(session, at, policy);
         (record.started, &record.evidence) != (before.0, &before.1)

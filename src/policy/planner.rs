@@ -14,11 +14,9 @@ use super::{
 /// Planning twice at the same instant gives the same plan.
 pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestamp) -> Plan {
     let sessions = snapshot.sessions.as_deref().unwrap_or_default();
-    let mut decisions: Vec<Decision> = sessions
-        .iter()
-        .filter(|session| !already_stopped(session, ledger))
-        .map(|session| decide(session, ledger, policy, now))
-        .collect();
+    let mut decisions = Vec::with_capacity(sessions.len());
+    let here = sessions.iter().filter(|session| !already_stopped(session, ledger));
+    decisions.extend(here.map(|session| decide(session, ledger, policy, now)));
     decisions.sort_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
     let freeze = freeze(&decisions, snapshot, ledger, &policy.safety, now);
     brake(&mut decisions, &freeze, policy);

@@ -93,6 +93,7 @@ impl Store {
         connection.busy_timeout(BUSY).map_err(failed("open"))?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed("open"))?;
         connection.pragma_update(None, "synchronous", "FULL").map_err(failed("open"))?;
+        connection.pragma_update(None, "cache_size", -256).map_err(failed("open"))?; // KiB: it is only written
         migrations::migrate(&mut connection, path)?;
         Ok(Self { connection, path: path.to_owned(), _lock: Some(lock) })
     }

@@ -6,7 +6,7 @@ from other_hubs import TlsHub
 
 
 def test_an_idle_owner_is_warned_and_the_server_stopped(start_hub, culler_config, arrive, mailbox):
-    hub = start_hub(culler_config(), TlsHub)
+    hub = start_hub(culler_config(cycle="3s"), TlsHub)  # each of its questions costs the server a handshake
     nora, tina = arrive(hub, "nora", "tina")
     forget_and_leave(nora)
     train_and_leave(tina)
