@@ -16,6 +16,7 @@ c.JupyterHub.services.append(
         "name": "gpu-culler",
         # The Hub waits for this address when it starts. gpu-culler answers there at once, even with a broken
         # configuration, and shows on its page what is wrong: it never keeps the Hub from starting.
+        # http also under internal_ssl: the Hub cannot check a service whose url is https, and would end itself.
         "url": "http://127.0.0.1:10182",
         # Looked up on the Hub's PATH; give the full path if the Hub's environment is a small one.
         "command": ["gpu-culler", "run", "--config", "/etc/gpu-culler/gpu-culler.toml"],

@@ -50,14 +50,18 @@ impl Cycle {
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
         let mut happened = self.noticed(&plan, now);
         let mut troubles = seen.troubles;
-        match self.execute(&plan, &seen.snapshot, clock).await {
-            Ok(done) => happened.extend(done),
-            Err(error) => troubles.push(format!("nothing is warned or stopped: {error}")),
+        if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
+            troubles.push(format!("nothing more is warned or stopped: {error}"));
         }
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
         troubles.extend(self.orphaned());
+        for trouble in happened.iter().filter_map(|happening| happening.trouble.as_ref()) {
+            if !troubles.contains(trouble) {
+                troubles.push(trouble.clone());
+            }
+        }
         CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
     }
 
@@ -75,9 +79,9 @@ impl Cycle {
         plan: &Plan,
         seen: &Snapshot,
         clock: Clock,
-    ) -> Result<Vec<Happening>, StoreError> {
+        happened: &mut Vec<Happening>,
+    ) -> Result<(), StoreError> {
         self.journal.settled(plan)?;
-        let mut happened = Vec::new();
         for decision in plan.decisions.iter().filter(|d| d.action == Some(Action::Unmark)) {
             self.journal.unmarked(&decision.server)?;
             let why = reasons::verdict(&decision.judgement.verdict);
@@ -87,13 +91,11 @@ impl Cycle {
             happened.push(self.frozen(plan, clock()).await);
         }
         let Self { executor, journal, observer, policy, orphans, .. } = self;
-        let (stopped, left) = executor.stop_all(plan, policy, journal, observer, clock).await?;
-        happened.extend(stopped);
-        orphans.extend(left);
+        orphans.extend(executor.stop_all(plan, policy, journal, observer, clock, happened).await?);
         if let Some(post) = &executor.post {
-            happened.extend(post.deliver_all(plan, seen, journal, observer, clock).await?);
+            post.deliver_all(plan, seen, journal, observer, clock, happened).await?;
         }
-        Ok(happened)
+        Ok(())
     }
 
     async fn frozen(&self, plan: &Plan, at: Timestamp) -> Happening {

@@ -91,6 +91,8 @@ struct Working {
     every: Duration,
     notes: Vec<String>,
     record: Option<trace::Recorder>,
+    /// The troubles of the last cycle: one that lasts is said once.
+    troubles: Vec<String>,
 }
 
 async fn start(run: &Run) -> Result<Working, String> {
@@ -98,7 +100,7 @@ async fn start(run: &Run) -> Result<Working, String> {
     let every = settings.cycle;
     let record = run.record.as_deref().map(trace::Recorder::open).transpose()?;
     let (cycle, notes) = build::cycle(settings).await?;
-    Ok(Working { cycle, every, notes, record })
+    Ok(Working { cycle, every, notes, record, troubles: Vec::new() })
 }
 
 impl Working {
@@ -128,9 +130,13 @@ impl Working {
             let server = happening.server.as_ref().map(ToString::to_string).unwrap_or_default();
             tracing::info!(server, event = happening.event, reason = happening.reason, "decided");
         }
-        for trouble in &report.troubles {
+        for trouble in report.troubles.iter().filter(|trouble| !self.troubles.contains(trouble)) {
             tracing::warn!("{trouble}");
         }
+        for trouble in self.troubles.iter().filter(|trouble| !report.troubles.contains(trouble)) {
+            tracing::info!("no longer: {trouble}");
+        }
+        self.troubles.clone_from(&report.troubles);
         if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(&report.snapshot)) {
             tracing::warn!("the trace could not be written: {error}");
         }

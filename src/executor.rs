@@ -44,16 +44,23 @@ pub struct Happening {
     pub event: &'static str,
     /// Why, or what came of it.
     pub reason: String,
+    /// What an admin has to mend before it can go on, in words that name nobody.
+    pub trouble: Option<String>,
 }
 
 impl Happening {
     /// Something that happened to one server.
     pub fn to(server: &ServerId, at: Timestamp, event: &'static str, reason: impl Into<String>) -> Self {
-        Self { at, server: Some(server.clone()), event, reason: reason.into() }
+        Self { at, server: Some(server.clone()), event, reason: reason.into(), trouble: None }
     }
 
     /// Something that concerns all.
     pub fn to_all(at: Timestamp, event: &'static str, reason: impl Into<String>) -> Self {
-        Self { at, server: None, event, reason: reason.into() }
+        Self { at, server: None, event, reason: reason.into(), trouble: None }
+    }
+
+    /// It did not work, and will not before somebody mends this.
+    pub fn because_of(self, trouble: Option<String>) -> Self {
+        Self { trouble, ..self }
     }
 }

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     log.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
     match args::parse(std::env::args_os()) {
         Ok(cli) => block_on(cli::run(cli, environment)),
-        Err(error) if error.use_stderr() && environment.is_managed() => {
+        Err(error) if environment.is_managed() && args::means_service(std::env::args_os(), &error) => {
             block_on(cli::misused(error.to_string(), environment))
         }
         Err(error) => error.exit(),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::{GpuId, Holder, Jupyter, Server, ServerId, SpawnerState};
+use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::hub::{Hub, HubError, Listing};
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
 use crate::telemetry::{
@@ -78,12 +78,15 @@ impl Observer {
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing);
         }
-        let readings = self.sampler.drain().map(|readings| self.with_holders(readings));
+        // What the cards did while the Hub did not answer is still wanted when it does.
+        let readings = if listing.is_ok() { self.sampler.drain() } else { self.sampler.peek() };
+        let readings = readings.map(|readings| self.with_holders(readings));
         let table = ProcessTable::read();
         let mut troubles = troubles(listing.as_ref(), readings.as_ref().err());
-        let Listing { servers, .. } = match &listing {
-            Ok(listing) => listing.clone(),
-            Err(_) => Listing::default(),
+        let complete = listing.as_ref().is_ok_and(Listing::is_complete);
+        let (servers, unlisted) = match listing {
+            Ok(listing) => (listing.servers, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
         let cards = match (&readings, &table) {
@@ -91,20 +94,27 @@ impl Observer {
             (Err(error), _) => Cards::unknown(error.to_string()),
             (_, Err(error)) => Cards::unknown(format!("the process table cannot be read: {error}")),
         };
-        troubles.extend(cards.trouble());
+        if let Some(trouble) = cards.trouble().filter(|trouble| !troubles.contains(trouble)) {
+            troubles.push(trouble);
+        }
         let table = table.ok();
         let cpu = table
             .as_ref()
             .map(|table| self.cpu.measure(&self.running, table, process_table::service_url, now))
             .unwrap_or_default();
-        let around =
-            Around { cards: &cards, cpu: &cpu, table: table.as_ref(), moment: Moment { at: now, began } };
-        let sessions = self.ask_kernels(servers, around).await;
+        let mut sessions: Vec<Session> =
+            servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();
+        self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        for session in
+            sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()))
+        {
+            session.holds = cards.holds_of(&session.server.id, session.jupyter.as_ref().ok());
+        }
         Observation {
             snapshot: Snapshot {
                 at: now,
-                complete: listing.as_ref().is_ok_and(Listing::is_complete),
-                sessions: listing.map(|_| sessions).map_err(|error| error.to_string()),
+                complete,
+                sessions: unlisted.map_or(Ok(sessions), Err),
                 telemetry_down: readings.err().map(|error| error.to_string()),
                 waiting: 0,
             },
@@ -165,7 +175,8 @@ impl Observer {
         self.footprints(|footprints| {
             listing.servers.iter_mut().for_each(|server| disown(footprints, server));
             if listing.is_complete() {
-                footprints.keep_only(|id| listing.servers.iter().any(|server| server.id == *id));
+                footprints
+                    .keep_only(|id| listing.servers.binary_search_by(|server| server.id.cmp(id)).is_ok());
             }
         });
     }
@@ -197,24 +208,29 @@ impl Observer {
     }
 
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
-    async fn ask_kernels(&self, servers: Vec<Server>, around: Around<'_>) -> Vec<Session> {
-        let works =
-            |gpus: &[crate::domain::GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let Around { cards, cpu, table, moment } = around;
-        let asked = servers.into_iter().map(|server| async move {
-            let gpus = cards.of(&server);
-            let jupyter = match &gpus {
-                Ok(gpus) if gpus.is_empty() => Err("not asked: it holds no card".to_owned()),
-                Ok(gpus) if works(gpus) => Err("not asked: a card of it works".to_owned()),
-                Ok(_) => self.ask(&server, table, moment).await,
-                Err(_) => Err("not asked: its cards are not known".to_owned()),
-            };
-            let cpu = cpu.get(&server.id).copied();
-            let holds = cards.holds_of(&server.id, jupyter.as_ref().ok());
-            Session { server, jupyter, gpus, cpu, holds }
+    async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>, moment: Moment) {
+        let rests =
+            |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let asked = to_ask.map(|session| async {
+            session.jupyter = self.ask(&session.server, table, moment).await;
         });
-        futures::stream::iter(asked).buffered(self.kernels.concurrency.max(1)).collect().await
+        futures::stream::iter(asked)
+            .for_each_concurrent(self.kernels.concurrency.max(1), |asked| asked)
+            .await;
     }
+}
+
+/// A session whose kernels were not asked (yet).
+fn unasked(server: Server, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
+    let gpus = cards.of(&server);
+    let why = match &gpus {
+        Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
+        Ok(_) => "not asked: a card of it works",
+        Err(_) => "not asked: its cards are not known",
+    };
+    let cpu = cpu.get(&server.id).copied();
+    Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
 }
 
 /// An instant, and how to tell the time since.
@@ -229,15 +245,6 @@ impl Moment {
         let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or(SignedDuration::ZERO);
         self.at.checked_add(passed).unwrap_or(self.at)
     }
-}
-
-/// What is known before kernels are asked.
-#[derive(Clone, Copy)]
-struct Around<'a> {
-    cards: &'a Cards,
-    cpu: &'a BTreeMap<ServerId, f64>,
-    table: Option<&'a ProcessTable>,
-    moment: Moment,
 }
 
 fn disown(footprints: &mut Footprints, server: &mut Server) {

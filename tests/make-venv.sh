@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with what the demo and the end-to-end tests need.  usage: make-venv.sh DIRECTORY
+# Makes a virtual environment with what the demo and the end-to-end tests need.  usage: make-venv.sh DIRECTORY [REQUIREMENTS]
 set -euo pipefail
 directory=$1
+requirements=${2:-requirements.txt}
 here=$(cd "$(dirname "$0")" && pwd)
 
 # The first Python that is new enough and can make environments; the system's first, since everybody may run it.
@@ -30,4 +31,4 @@ fi
 rm -rf "$directory"
 "$python" -m venv "$directory"
 "$directory/bin/python" -m pip install --quiet --disable-pip-version-check \
-    -r "$here/requirements.txt" -c "$here/constraints.txt"
+    -r "$here/$requirements" -c <(grep -v '^jupyterhub==' "$here/constraints.txt")

@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from html.parser import HTMLParser
 from pathlib import Path
 from string import Template
 
@@ -18,6 +17,7 @@ import fake_card
 import requests
 from lab import mail, processes
 from lab.hub import PROXY_IN_PYTHON, REPOSITORY, Hub
+from lab.page import visible_text
 from lab.people import Person
 from lab.stories import crunch_and_leave, forget_and_leave, train_and_leave
 
@@ -29,6 +29,9 @@ STORIES = {
 }
 PATIENCE = 120  # seconds from the people's leaving to the end of the story
 AFTERWARDS = 8  # seconds that the others must outlive Nora's server
+VERDICTS = ("busy", "idle", "unknown", "protected")
+GONE = "gone, with all its processes"
+RULE = "-" * 100
 BEGAN = time.monotonic()
 
 
@@ -52,7 +55,7 @@ def main():
         return 130
     except Exception as error:  # whatever broke, show where to look
         say(f"FAILED: {type(error).__name__}: {error}")
-        print(f"\nThe end of {hub.log}:\n{hub.log_tail()}")
+        show_trouble(hub)
         return 1
     finally:
         clean_up(hub)
@@ -89,14 +92,10 @@ def tell(hub):
     hub.start()
     say(f"it is up: {hub.public_url}")
     people = bring_people(hub)
-    show_processes(hub)
-    nora = next(person for person in people if person.name == "nora")
     watch(hub, people)
-    show_mail()
-    show_page(hub)
-    show_processes(hub)
-    check(people, nora)
-    say("as it must be: Nora was warned and then stopped; Tina and Carl go on computing")
+    show_mails()
+    check(people)
+    say("as it must be: Nora was warned, then stopped, then told; Tina and Carl go on computing")
 
 
 def bring_people(hub):
@@ -120,19 +119,18 @@ def watch(hub, people):
             if last.get(what) != state:
                 say(f"{what}: {state}")
         last = now
-        if now["nora's server"] == "gone, with all its processes":
+        if now["nora's server"] == GONE and len(letters()) > 1:
             gone_at = gone_at or time.monotonic()
             if time.monotonic() - gone_at > AFTERWARDS:
                 return
         time.sleep(1)
-    raise Failed(f"Nora's server still ran {PATIENCE} s after she left")
+    raise Failed(f"{PATIENCE} s after she left, Nora's server was not gone or she was not told")
 
 
 def observe(hub, people):
     """What can be seen from outside, in words."""
     state = {f"{person.name}'s server": server_state(person) for person in people}
-    for verdict in ("busy", "idle", "unknown", "protected"):
-        state[f"sessions that gpu-culler calls {verdict}"] = verdict_count(hub, verdict)
+    state["gpu-culler says"] = verdicts(hub)
     for letter in letters():
         state[f"mail to {letter['To']}"] = letter["Subject"]
     return state
@@ -144,44 +142,62 @@ def server_state(person):
         return f"pending: {model['pending']}"
     if model and model["ready"]:
         return f"runs, {len(living)} processes"
-    return f"gone from the Hub, {len(living)} processes left" if living else "gone, with all its processes"
+    return f"gone from the Hub, {len(living)} processes left" if living else GONE
 
 
-def verdict_count(hub, verdict):
+def verdicts(hub):
+    """How many sessions it calls what."""
     try:
-        return int(hub.metrics("gpu_culler_sessions", verdict=verdict) or 0)
+        counts = {word: hub.metrics("gpu_culler_sessions", verdict=word) for word in VERDICTS}
     except requests.RequestException as error:
-        return f"not known, {error}"
+        return f"nothing: {error}"
+    return ", ".join(f"{count:.0f} {word}" for word, count in counts.items() if count) or "no session yet"
 
 
 def letters():
-    return [mail.parse(file.read_bytes()) for file in sorted((DIRECTORY / "mail").glob("*.eml"))]
+    """The mails so far, first one first."""
+    files = sorted((DIRECTORY / "mail").glob("*.eml"), key=lambda file: file.stat().st_mtime)
+    return [mail.parse(file.read_bytes()) for file in files]
 
 
-def check(people, nora):
+def check(people):
     """The three outcomes, each by what the Hub, the process table and the mails say."""
-    to = [letter["To"] for letter in letters()]
-    if len(to) != 1 or nora.address not in to[0]:
-        raise Failed(f"there should be one mail, to Nora; there are mails to {to}")
+    check_letters(letters())
     for person in people:
         lives = person.is_running() and processes.is_alive(person.kernel.process)
-        if person is nora and (lives or person.processes()):
+        if person.name == "nora" and (lives or person.processes()):
             raise Failed("Nora's server or its processes are still there")
-        if person is not nora and not lives:
+        if person.name != "nora" and not lives:
             raise Failed(f"{person.name}'s server or kernel is gone, and it was computing")
 
 
-def show_mail():
+def check_letters(found):
+    """One warning to Nora, then one that tells her of the stop and answers it; none to anybody else."""
+    said = [f"{letter['Subject']!r} to {letter['To']}" for letter in found]
+    if len(found) != 2 or any("nora@example.org" not in letter["To"] for letter in found):
+        raise Failed(f"there should be two mails, both to Nora; there are: {said}")
+    warning, stopped = found
+    if "stops " not in warning["Subject"] or ": stopped, " not in stopped["Subject"]:
+        raise Failed(f"the first mail should warn and the second tell of the stop; there are: {said}")
+    if stopped["In-Reply-To"] != warning["Message-ID"]:
+        raise Failed("the mail about the stop does not answer the warning")
+
+
+def show_mails():
     for letter in letters():
-        print(f"\n--- mail: To: {letter['To']}, Subject: {letter['Subject']}\n")
-        print(mail.plain_text(letter).rstrip())
-        print("---\n")
+        print(f"\n{RULE}\nTo:      {letter['To']}\nSubject: {letter['Subject']}\n")
+        print(mail.plain_text(letter).strip())
+    print(f"{RULE}\n")
 
 
-def show_page(hub):
-    print(f"--- the service's page, {hub.public_url}/services/gpu-culler/, without a login\n")
-    print(text_of(hub.page().text))
-    print("---\n")
+def show_trouble(hub):
+    """All that helps to see what went wrong."""
+    print(f"\nThe end of {hub.log}:\n{hub.log_tail()}\n")
+    show_processes(hub)
+    try:
+        print(f"The service's page:\n{visible_text(hub.page().text)}\n")
+    except requests.RequestException as error:
+        print(f"The service's page does not answer: {error}\n")
 
 
 def show_processes(hub):
@@ -211,30 +227,6 @@ def clean_up(hub):
 
 def say(words):
     print(f"[{time.monotonic() - BEGAN:4.0f} s] {words}", flush=True)
-
-
-class _Text(HTMLParser):
-    """The visible words of a page."""
-
-    def __init__(self):
-        super().__init__()
-        self.lines, self.hidden = [], 0
-
-    def handle_starttag(self, tag, attributes):
-        self.hidden += tag in ("style", "script", "head")
-
-    def handle_endtag(self, tag):
-        self.hidden -= tag in ("style", "script", "head")
-
-    def handle_data(self, data):
-        if not self.hidden and data.strip():
-            self.lines.append(" ".join(data.split()))
-
-
-def text_of(html):
-    page = _Text()
-    page.feed(html)
-    return "\n".join(page.lines)
 
 
 if __name__ == "__main__":

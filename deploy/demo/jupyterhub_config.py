@@ -34,6 +34,7 @@ c.ConfigurableHTTPProxy.command = lab["proxy_command"]
 c.ConfigurableHTTPProxy.pid_file = str(directory / "proxy.pid")
 c.JupyterHub.db_url = f"sqlite:///{directory}/hub.sqlite"
 c.JupyterHub.cookie_secret_file = str(directory / "cookie_secret")
+c.JupyterHub.allow_named_servers = True
 c.JupyterHub.last_activity_interval = 2  # seconds; the proxy's view of who is there must keep up with short limits
 
 c.JupyterHub.authenticator_class = "dummy"

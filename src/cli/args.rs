@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::Format;
 use crate::domain::ServerId;
@@ -48,6 +49,17 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, clap::Err
     Cli::try_parse_from(arguments.map(spelled))
 }
 
+/// Whether a command line that could not be read was meant to be the service: it names no other command.
+pub fn means_service(arguments: impl Iterator<Item = OsString>, error: &clap::Error) -> bool {
+    let command = Cli::command();
+    let others: Vec<&str> =
+        command.get_subcommands().map(clap::Command::get_name).filter(|n| *n != "run").collect();
+    let names_another = |word: OsString| word.to_str().is_some_and(|word| others.contains(&word));
+    error.use_stderr()
+        && error.kind() != ErrorKind::InvalidSubcommand
+        && !arguments.into_iter().any(names_another)
+}
+
 /// `--cull_every=60` is `--cull-every=60`, as jupyterhub-idle-culler 1 had it.
 fn spelled(argument: OsString) -> OsString {
     let Some(text) = argument.to_str().filter(|text| text.starts_with("--")) else {
@@ -77,6 +89,13 @@ pub enum Command {
     },
     /// Check config, Hub, scopes, cards, attribution, ledger and mail; one line each, with the remedy
     Check,
+    /// Print what the cards did, as read, over some time; for tests on a real card
+    #[command(hide = true)]
+    Cards {
+        /// How long to watch
+        #[arg(long, default_value = "10s", value_name = "TIME")]
+        time: humantime::Duration,
+    },
     /// Replay traces through the same policy, as mode enforce; fails when an expectation is not met
     Simulate {
         /// Traces, as `run --record` writes them
@@ -96,7 +115,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 
@@ -112,6 +130,18 @@ mod tests {
         assert_eq!(z2jh.remove_named_servers, Some(true));
         let spaced = flags("--timeout 600 --cull_every=60 --cull_users=true run");
         assert_eq!((spaced.timeout, spaced.cull_every, spaced.cull_users), (Some(600), Some(60), Some(true)));
+    }
+
+    #[test]
+    fn only_what_was_meant_to_be_the_service_stays_up_when_it_is_misused() {
+        let meant = |line: &str| {
+            let words = || line.split_whitespace().map(OsString::from);
+            let error = parse(std::iter::once(OsString::from("gpu-culler")).chain(words())).unwrap_err();
+            means_service(words(), &error)
+        };
+        assert!(meant("--cull-everything") && meant("run --timeout=soon") && meant("--mode=kill"));
+        assert!(!meant("no-such-command") && !meant("check --no-such-flag") && !meant("plan --mode=kill"));
+        assert!(!meant("--help") && !meant("run --help"));
     }
 
     #[test]

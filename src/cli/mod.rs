@@ -1,6 +1,7 @@
 //! The command line: `run` is the service, everything else looks and tells.
 
 pub mod args;
+mod cards;
 mod check;
 mod explain;
 mod look;
@@ -40,6 +41,7 @@ pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode>
         Some(Command::Plan) => plan::run(&sources, format).await?,
         Some(Command::Explain { server }) => explain::run(&sources, &server, format).await?,
         Some(Command::Check) => check::run(&sources, format).await?,
+        Some(Command::Cards { time }) => cards::run(time.into()).await?,
         Some(Command::Simulate { traces }) => simulate::run(&traces, sources.file.as_deref(), format)?,
     };
     Ok(ExitCode::from(if fine { FINE } else { WRONG }))

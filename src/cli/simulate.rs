@@ -16,18 +16,29 @@ pub use replay::{Event, Replay};
 
 use super::Format;
 
-/// Replays each trace; `false` when an expectation of one failed.
+/// Replays each trace; `false` when one cannot be read or an expectation of one failed.
 pub fn run(traces: &[PathBuf], config: Option<&Path>, format: Format) -> anyhow::Result<bool> {
     let policy = Policy { mode: Mode::Enforce, ..settings::policy_of(config)? };
     let mut fine = true;
     for path in traces {
-        let file = File::open(path).with_context(|| format!("cannot open the trace {}", path.display()))?;
-        let outcome = replay(BufReader::new(file), &policy)
-            .with_context(|| format!("cannot replay the trace {}", path.display()))?;
-        fine &= outcome.failures.is_empty();
-        print::outcome(path, &outcome, format);
+        match replay_file(path, &policy) {
+            Ok(outcome) => {
+                fine &= outcome.failures.is_empty();
+                print::outcome(path, &outcome, format, traces.len() > 1);
+            }
+            Err(error) => {
+                fine = false;
+                tracing::error!("{error:#}");
+            }
+        }
     }
     Ok(fine)
+}
+
+fn replay_file(path: &Path, policy: &Policy) -> anyhow::Result<Outcome> {
+    let file = File::open(path).with_context(|| format!("cannot open the trace {}", path.display()))?;
+    replay(BufReader::new(file), policy)
+        .with_context(|| format!("cannot replay the trace {}", path.display()))
 }
 
 /// What a trace led to.

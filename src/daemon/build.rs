@@ -44,6 +44,12 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     needs.extend(probing.map(ProbeGrant::need));
     let mut notes = limited(&hub::limited(&granted, &needs));
     notes.extend(note_on(probing));
+    if settings.users_were_to_be_deleted {
+        notes.push("--cull-users is set, but this program never deletes users.".to_owned());
+    }
+    if policy.mode == Mode::Enforce && !policy.can_warn {
+        notes.push("Cards are not taken back: without a [mail] section nobody can be warned.".to_owned());
+    }
     if probing.is_none() {
         policy.kernels = KernelSource::HubOnly;
     }

@@ -10,4 +10,4 @@ mod server;
 pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Ratio};
 pub use ids::{IdError, ServerId, ServerName, UserName};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
-pub use server::{Server, SpawnerState};
+pub use server::{Afterwards, Server, SpawnerState};

@@ -28,7 +28,7 @@ pub struct Server {
     /// Whether it answers requests.
     pub ready: bool,
     /// Candidates for the owner's address by the name of their source (`user_info.email`).
-    pub addresses: BTreeMap<String, String>,
+    pub addresses: Vec<(String, String)>,
     /// Where the spawner says it runs.
     pub spawner: SpawnerState,
     /// The server's path below the public address, `/user/alice/`.
@@ -55,4 +55,14 @@ impl SpawnerState {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What becomes of a server's record at the Hub when it was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It stays, and the owner can start the server again.
+    #[default]
+    Keep,
+    /// It is removed, which may delete the server's volume.
+    Remove,
 }

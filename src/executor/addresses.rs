@@ -67,7 +67,11 @@ impl AddressBook {
     /// The owner's address by the first source that has one. A map file that cannot be read has none.
     pub fn find(&self, server: &Server) -> Option<String> {
         self.sources.iter().find_map(|source| match source {
-            AddressSource::Hub(field) => server.addresses.get(field).cloned(),
+            AddressSource::Hub(field) => server
+                .addresses
+                .iter()
+                .find(|(source, _)| source == field)
+                .map(|(_, address)| address.clone()),
             AddressSource::Map(path) => mapped(path, &server.id.user),
             AddressSource::Template(text) => filled(text, &server.id.user),
         })

@@ -35,17 +35,17 @@ impl Journal {
         self.ledger.observe(snapshot, policy);
     }
 
-    /// Takes over what a plan concluded, and saves everything.
+    /// Takes over what a plan concluded, and saves everything that changed.
     pub fn settled(&mut self, plan: &Plan) -> Result<(), StoreError> {
         self.ledger.settled(plan);
-        self.store.save(&self.ledger)
+        self.save()
     }
 
     /// Warnings are about to be sent.
     pub fn warnings_begin(&mut self, ids: &[ServerId], at: Timestamp) -> Result<(), StoreError> {
         for id in ids {
             self.ledger.warning_began(id, at);
-            self.save(id)?;
+            self.save()?;
         }
         Ok(())
     }
@@ -53,43 +53,43 @@ impl Journal {
     /// A warning was not accepted.
     pub fn warning_failed(&mut self, id: &ServerId) -> Result<(), StoreError> {
         self.ledger.warning_failed(id);
-        self.save(id)
+        self.save()
     }
 
     /// A warning was accepted. Until this has returned without an error it does not count.
     pub fn warned(&mut self, id: &ServerId, warning: Warning) -> Result<(), StoreError> {
         self.ledger.warned(id, warning);
-        self.save(id)
+        self.save()
     }
 
     /// A reminder was accepted.
     pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) -> Result<(), StoreError> {
         self.ledger.reminded(id, before);
-        self.save(id)
+        self.save()
     }
 
     /// The admins know that the owner has no address.
     pub fn admins_told(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.admins_told(id, at);
-        self.save(id)
+        self.save()
     }
 
     /// A warning is taken back.
     pub fn unmarked(&mut self, id: &ServerId) -> Result<(), StoreError> {
         self.ledger.unmarked(id);
-        self.save(id)
+        self.save()
     }
 
     /// Somebody keeps a session.
     pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<(), StoreError> {
         self.ledger.kept(id, keep);
-        self.save(id)
+        self.save()
     }
 
     /// A server was stopped.
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);
-        self.save(id)
+        self.save()
     }
 
     /// Appends to the log.
@@ -103,10 +103,9 @@ impl Journal {
         self.store.log(&happenings.iter().map(entry).collect::<Vec<_>>())
     }
 
-    fn save(&mut self, id: &ServerId) -> Result<(), StoreError> {
-        match self.ledger.records.get(id) {
-            Some(record) => self.store.save_record(id, record),
-            None => Ok(()),
-        }
+    fn save(&mut self) -> Result<(), StoreError> {
+        self.store.save(&self.ledger)?;
+        self.ledger.unsaved.clear();
+        Ok(())
     }
 }

@@ -36,6 +36,8 @@ pub struct Due {
     pub notice: SessionNotice,
     /// The least time between acceptance and the stop.
     grace: SignedDuration,
+    /// Whether it announces a stop.
+    stop_follows: bool,
     /// The warning's Message-ID, where there was one.
     pub warned: Option<String>,
 }
@@ -82,15 +84,19 @@ fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
 }
 
 fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Rung, Due)> {
-    let (rung, deadline, grace) = match decision.action {
-        Some(Action::Warn { deadline, grace }) => (Rung::Warning, deadline, grace),
-        Some(Action::Remind { before, deadline }) => (Rung::Reminder(before), deadline, SignedDuration::ZERO),
+    let (rung, deadline, grace, stop_follows) = match decision.action {
+        Some(Action::Warn { deadline, grace, stop_follows }) => {
+            (Rung::Warning, deadline, grace, stop_follows)
+        }
+        Some(Action::Remind { before, deadline }) => {
+            (Rung::Reminder(before), deadline, SignedDuration::ZERO, true)
+        }
         Some(Action::Stop | Action::Unmark) | None => return None,
     };
     let record = journal.record(&decision.server)?;
     let notice = session_notice(session, decision, record, deadline)?;
     let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
-    Some((rung, Due { notice, grace, warned }))
+    Some((rung, Due { notice, grace, stop_follows, warned }))
 }
 
 impl Due {
@@ -101,6 +107,7 @@ impl Due {
             accepted: at,
             deadline: self.notice.deadline.max(earliest),
             limit: self.notice.limit,
+            stop_follows: self.stop_follows,
             message_id: message_id.to_owned(),
             reminded: Vec::new(),
         }

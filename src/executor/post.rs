@@ -45,8 +45,8 @@ impl Post {
         journal: &mut Journal,
         observer: &Observer,
         clock: Clock,
-    ) -> Result<Vec<Happening>, StoreError> {
-        let mut happened = Vec::new();
+        happened: &mut Vec<Happening>,
+    ) -> Result<(), StoreError> {
         let mut due = Vec::new();
         for letter in letters(plan, seen, journal) {
             match self.address(&letter.owner, observer).await {
@@ -56,9 +56,9 @@ impl Post {
         }
         while !due.is_empty() {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
-            happened.extend(self.deliver_batch(batch, journal, clock).await?);
+            self.deliver_batch(batch, journal, clock, happened).await?;
         }
-        Ok(happened)
+        Ok(())
     }
 
     async fn deliver_batch(
@@ -66,7 +66,8 @@ impl Post {
         batch: Vec<(String, Letter)>,
         journal: &mut Journal,
         clock: Clock,
-    ) -> Result<Vec<Happening>, StoreError> {
+        happened: &mut Vec<Happening>,
+    ) -> Result<(), StoreError> {
         let begins = batch.iter().filter(|(_, letter)| letter.rung == Rung::Warning);
         let ids: Vec<ServerId> = begins.flat_map(|(_, letter)| letter.servers()).collect();
         journal.warnings_begin(&ids, clock())?;
@@ -75,11 +76,10 @@ impl Post {
             (to, letter, answer)
         });
         let mut sent = futures::stream::iter(sent).buffer_unordered(AT_ONCE);
-        let mut happened = Vec::new();
         while let Some((to, letter, answer)) = sent.next().await {
             happened.extend(record(&to, &letter, answer, journal, clock())?);
         }
-        Ok(happened)
+        Ok(())
     }
 
     async fn send(&self, to: &str, letter: &Letter, now: Timestamp) -> Result<String, DeliveryError> {
@@ -210,7 +210,9 @@ impl Post {
                 journal.admins_told(&id, at)?;
             }
         }
-        Ok(letter.servers().iter().map(|id| Happening::to(id, at, "held-back", outcome.clone())).collect())
+        let trouble = sent.as_ref().err().and_then(trouble);
+        let held = |id| Happening::to(id, at, "held-back", outcome.clone()).because_of(trouble.clone());
+        Ok(letter.servers().iter().map(held).collect())
     }
 }
 
@@ -241,9 +243,33 @@ fn record(
                 if rung == Rung::Warning {
                     journal.warning_failed(id)?;
                 }
-                Happening::to(id, at, "held-back", format!("{} could not be told: {error}", mask(to)))
+                let what = format!("{} could not be told: {error}", mask(to));
+                Happening::to(id, at, "held-back", what).because_of(trouble(error))
             }
         });
     }
     Ok(happened)
+}
+
+/// A mail server in trouble keeps everybody's warnings; one that refuses a recipient does not.
+fn trouble(error: &DeliveryError) -> Option<String> {
+    match error {
+        DeliveryError::Retryable(_) => {
+            Some(format!("mail does not go out, and nobody is stopped unwarned: {error}"))
+        }
+        DeliveryError::Permanent(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_server_in_trouble_is_shown_and_a_refused_recipient_is_not() {
+        let down = DeliveryError::Retryable("mail server m:25, connecting: refused".to_owned());
+        let shown = trouble(&down).unwrap_or_default();
+        assert!(shown.contains("mail server m:25") && shown.contains("nobody is stopped"), "{shown}");
+        assert_eq!(trouble(&DeliveryError::Permanent("no such mailbox".to_owned())), None);
+    }
 }

@@ -19,8 +19,6 @@ use crate::telemetry::{Process, ProcessTable};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked whether a server is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Stops under way at once, each waiting for its server to be gone.
-const AT_ONCE: usize = 10;
 
 /// Processes that outlived the stop of their server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,11 +47,13 @@ enum Ending {
 struct Told {
     server: Server,
     notice: SessionNotice,
-    warning: Warning,
+    /// Absent only for a server without a card, where nobody can be warned.
+    warning: Option<Warning>,
 }
 
 impl Executor {
-    /// Carries out every stop of a plan. Returns what happened and what was left behind.
+    /// Carries out every stop of a plan, and returns what was left behind. What happened is told even
+    /// where it can no longer be saved.
     pub async fn stop_all(
         &self,
         plan: &Plan,
@@ -61,71 +61,70 @@ impl Executor {
         journal: &mut Journal,
         observer: &Observer,
         clock: Clock,
-    ) -> Result<(Vec<Happening>, Vec<Orphan>), StoreError> {
+        happened: &mut Vec<Happening>,
+    ) -> Result<Vec<Orphan>, StoreError> {
         let Some(stopper) = &self.stopper else {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Vec::new());
         };
-        let ledger = journal.ledger().clone();
-        let stops = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
-        let stops = stops.map(|decision| {
-            let ledger = &ledger;
-            async move {
-                let ending = stop(decision, policy, ledger, observer, stopper, clock).await;
-                (decision, ending)
-            }
+        let due = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
+        let due: Vec<_> =
+            due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
+        let stops = due.into_iter().map(|(decision, known)| async move {
+            (decision, stop(decision, policy, known, observer, stopper, clock).await)
         });
-        let mut stops = futures::stream::iter(stops).buffer_unordered(AT_ONCE);
-        let (mut happened, mut orphans) = (Vec::new(), Vec::new());
+        let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
+        let (mut orphans, mut saved) = (Vec::new(), Ok(()));
         while let Some((decision, ending)) = stops.next().await {
             let at = clock();
-            let id = &decision.server;
-            let why = reasons::verdict(&decision.judgement.verdict);
+            happened.push(ending.told(decision, at));
+            if matches!(ending, Ending::Gone(_) | Ending::Orphaned(_)) {
+                saved = saved.and(journal.stopped(&decision.server, at));
+            }
             match ending {
-                Ending::CalledOff(change) => {
-                    happened.push(Happening::to(
-                        id,
-                        at,
-                        "held-back",
-                        format!("just before the stop: {change}"),
-                    ));
-                }
-                Ending::Failed(error) => {
-                    happened.push(Happening::to(id, at, "held-back", format!("the stop failed: {error}")));
-                }
-                Ending::StillThere => {
-                    happened.push(Happening::to(
-                        id,
-                        at,
-                        "stopping",
-                        format!("the Hub is still stopping it: {why}"),
-                    ));
-                }
-                Ending::Orphaned(orphan) => {
-                    journal.stopped(id, at)?;
-                    let pids: Vec<String> =
-                        orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
-                    let left =
-                        format!("the Hub has forgotten it, but these processes live on: {}", pids.join(", "));
-                    happened.push(Happening::to(id, at, "orphaned", left));
-                    orphans.push(orphan);
-                }
-                Ending::Gone(told) => {
-                    journal.stopped(id, at)?;
-                    happened.push(Happening::to(id, at, "stopped", why));
-                    if let Some(post) = &self.post {
-                        happened.push(post.stopped(&told.server, told.notice, &told.warning, at).await);
-                    }
-                }
+                Ending::Gone(told) => happened.extend(self.tell_owner(*told, at).await),
+                Ending::Orphaned(orphan) => orphans.push(orphan),
+                Ending::CalledOff(_) | Ending::Failed(_) | Ending::StillThere => {}
             }
         }
-        Ok((happened, orphans))
+        saved.map(|()| orphans)
     }
+
+    async fn tell_owner(&self, told: Told, at: Timestamp) -> Option<Happening> {
+        let (post, warning) = self.post.as_ref().zip(told.warning)?;
+        Some(post.stopped(&told.server, told.notice, &warning, at).await)
+    }
+}
+
+impl Ending {
+    fn told(&self, decision: &Decision, at: Timestamp) -> Happening {
+        let why = || reasons::verdict(&decision.judgement.verdict);
+        let to = |event, reason: String| Happening::to(&decision.server, at, event, reason);
+        match self {
+            Self::CalledOff(change) => to("held-back", format!("just before the stop: {change}")),
+            Self::Failed(error) => to("held-back", format!("the stop failed: {error}"))
+                .because_of(Some("a server could not be stopped; the log says which and why".to_owned())),
+            Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
+            Self::Orphaned(orphan) => {
+                let names: Vec<String> =
+                    orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
+                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
+            }
+            Self::Gone(_) => to("stopped", why()),
+        }
+    }
+}
+
+/// What is remembered of one server, and the brake.
+fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
+    let record = ledger.records.get_key_value(id);
+    let records = record.map(|(id, record)| (id.clone(), record.clone())).into_iter().collect();
+    Ledger { records, freeze: ledger.freeze.clone(), ..Ledger::default() }
 }
 
 async fn stop(
     decision: &Decision,
     policy: &Policy,
-    ledger: &Ledger,
+    known: Ledger,
     observer: &Observer,
     stopper: &Stopper,
     clock: Clock,
@@ -139,12 +138,12 @@ async fn stop(
     if session.server.started != decision.started {
         return Ending::CalledOff("it was restarted".to_owned());
     }
-    let told = match still_due(&session, policy, ledger, clock()) {
+    let told = match still_due(&session, policy, known, clock()) {
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
     let before = observer.processes(id);
-    match stopper.stop(id).await {
+    match stopper.stop(id, policy.afterwards(decision)).await {
         Ok(StopAnswer::Gone | StopAnswer::Slow) => {}
         Err(error) => return Ending::Failed(error.to_string()),
     }
@@ -152,7 +151,7 @@ async fn stop(
 }
 
 /// Asks the planner again, with what is known of this session now.
-fn still_due(session: &Session, policy: &Policy, ledger: &Ledger, now: Timestamp) -> Result<Told, String> {
+fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timestamp) -> Result<Told, String> {
     let snapshot = Snapshot {
         at: now,
         sessions: Ok(vec![session.clone()]),
@@ -160,7 +159,6 @@ fn still_due(session: &Session, policy: &Policy, ledger: &Ledger, now: Timestamp
         telemetry_down: None,
         waiting: 0,
     };
-    let mut ledger = ledger.clone();
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);
     let decision = again.of(&session.server.id).ok_or("it is no longer judged")?;
@@ -169,8 +167,9 @@ fn still_due(session: &Session, policy: &Policy, ledger: &Ledger, now: Timestamp
         return Err(changed());
     }
     let record = ledger.records.get(&session.server.id).ok_or_else(changed)?;
-    let warning = record.warning.clone().ok_or_else(changed)?;
-    let notice = session_notice(session, decision, record, warning.deadline).ok_or_else(changed)?;
+    let warning = record.warning.clone();
+    let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
+    let notice = session_notice(session, decision, record, deadline).ok_or_else(changed)?;
     Ok(Told { server: session.server.clone(), notice, warning })
 }
 

@@ -38,8 +38,8 @@ impl Call {
     }
 
     /// A stop, which needs `scopes`.
-    pub(super) fn delete(url: Url, scopes: &'static str) -> Self {
-        Self { method: Method::DELETE, url, body: None, scopes }
+    pub(super) fn delete(url: Url, body: Option<Value>, scopes: &'static str) -> Self {
+        Self { method: Method::DELETE, url, body, scopes }
     }
 
     /// A request to make something, which needs `scopes`.
@@ -72,9 +72,12 @@ impl fmt::Display for Call {
 /// The Hub's own words for an error, possibly none: `{"status": 403, "message": null}`.
 fn said(answer: &Answer) -> Option<String> {
     const LONGEST: usize = 200;
-    let model = json::parse(&answer.body).ok()?;
-    let same_status = model.get("status")?.as_u64()? == u64::from(answer.status);
-    let message = model.get("message")?.as_str().unwrap_or_default();
+    let model = json::parse(&answer.body).and_then(json::object).ok()?;
+    let same_status = model.required::<u64>("status").ok()? == u64::from(answer.status);
+    if !model.has("message") {
+        return None;
+    }
+    let message = model.get("message").and_then(json::text).unwrap_or_default();
     let printable = message.chars().filter(|c| !c.is_control());
     same_status.then(|| printable.take(LONGEST).collect())
 }

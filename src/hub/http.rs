@@ -82,7 +82,11 @@ fn authorities(file: &Path) -> Result<Vec<Certificate>, String> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|e| format!("cannot read {}: {e}", file.display()))
+    std::fs::read(file).map_err(|e| {
+        let own = "JupyterHub names its certificates relative to its own folder: \
+                   a service with another `cwd` or `user` may not reach them";
+        format!("cannot read {}: {e}. {own}", file.display())
+    })
 }
 
 /// Sends `request` and reads at most `limit` bytes of the answer.

@@ -1,15 +1,19 @@
 //! All servers, page by page. What fails costs its page or its entry, never the rest.
 
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use super::client::{Call, Client};
 use super::error::HubError;
-use super::json;
+use super::json::{self, Fields};
 use super::wire::{self, Owner, Skipped};
 use crate::domain::Server;
 
 /// The Hub cuts a list without pages here, silently.
 const BARE_LIST_CUT: usize = 200;
+/// The Hub's own default limit of a page's size: it gives less, silently, where it is set so.
+const LARGEST_PAGE: u64 = 200;
+/// The room that is made for servers at the Hub's word alone.
+const MOST_EXPECTED: usize = 50_000;
 /// After so many pages in a row the Hub is taken to be gone; each has been asked for thrice.
 const FAILED_PAGES: u32 = 2;
 
@@ -52,8 +56,8 @@ struct Cursor {
 }
 
 /// One page as the Hub sent it.
-struct Page {
-    users: Vec<Value>,
+struct Page<'a> {
+    users: Vec<&'a RawValue>,
     /// Absent for a list without pages.
     position: Option<Position>,
 }
@@ -66,16 +70,12 @@ struct Position {
 
 pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<Listing, HubError> {
     let mut listing = Listing::default();
-    let limit = page_size.map(u64::from);
+    let limit = Some(page_size.map_or(LARGEST_PAGE, u64::from));
     let mut cursor = Cursor { offset: 0, limit, total: None, failures: 0 };
     loop {
         let call = cursor.call(client)?;
-        let more = match fetch(client, &call).await {
-            Ok(page) => {
-                let more = cursor.advance(&page, &mut listing.incomplete);
-                listing.add(page.users);
-                more
-            }
+        let more = match client.get(&call).await.and_then(|body| listing.take(&body, &call, &mut cursor)) {
+            Ok(more) => more,
             Err(error) if cursor.total.is_none() => return Err(error),
             Err(error) => cursor.step_over(&error, &mut listing.incomplete),
         };
@@ -89,28 +89,19 @@ pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<List
     Ok(listing)
 }
 
-async fn fetch(client: &Client, call: &Call) -> Result<Page, HubError> {
-    let body = client.get(call).await?;
-    json::parse(&body).and_then(page).map_err(|why| call.unparsable(why))
-}
-
-fn page(value: Value) -> Result<Page, String> {
-    if let Value::Array(users) = value {
+fn page(value: &RawValue) -> Result<Page<'_>, String> {
+    if let Ok(users) = json::list(value) {
         return Ok(Page { users, position: None });
     }
-    let mut model = json::object(value)?;
-    let mut position: Map<String, Value> = json::required(&mut model, "_pagination")?;
-    let next = match position.remove("next") {
-        None => return Err("`next` is missing".to_owned()),
-        Some(Value::Null) => None,
-        Some(next) => Some(json::required(&mut json::object(next)?, "offset")?),
-    };
-    let position = Position {
-        limit: json::required(&mut position, "limit")?,
-        total: json::required(&mut position, "total")?,
-        next,
-    };
-    Ok(Page { users: json::required(&mut model, "items")?, position: Some(position) })
+    let model = json::object(value)?;
+    let position =
+        json::object(model.required("_pagination")?).map_err(|why| format!("`_pagination` is {why}"))?;
+    if !position.has("next") {
+        return Err("`next` is missing".to_owned());
+    }
+    let next = position.get("next").map(|next| json::object(next)?.required("offset")).transpose()?;
+    let position = Position { limit: position.required("limit")?, total: position.required("total")?, next };
+    Ok(Page { users: model.required("items")?, position: Some(position) })
 }
 
 impl Cursor {
@@ -125,7 +116,7 @@ impl Cursor {
     }
 
     /// Takes in a page; whether there is another.
-    fn advance(&mut self, page: &Page, incomplete: &mut Vec<String>) -> bool {
+    fn advance(&mut self, page: &Page<'_>, incomplete: &mut Vec<String>) -> bool {
         self.failures = 0;
         let Some(position) = &page.position else {
             if page.users.len() >= BARE_LIST_CUT {
@@ -171,18 +162,26 @@ impl Cursor {
 }
 
 impl Listing {
-    fn add(&mut self, users: Vec<Value>) {
-        for user in users {
+    /// Takes in a page; whether there is another.
+    fn take(&mut self, body: &[u8], call: &Call, cursor: &mut Cursor) -> Result<bool, HubError> {
+        let page = json::parse(body).and_then(page).map_err(|why| call.unparsable(why))?;
+        let more = cursor.advance(&page, &mut self.incomplete);
+        if self.servers.is_empty() {
+            let expected = cursor.total.and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
+            self.servers.reserve_exact(expected.min(MOST_EXPECTED));
+        }
+        for user in page.users {
             match wire::owner(user) {
-                Ok((owner, servers)) => self.add_servers(&owner, servers),
+                Ok((owner, servers)) => self.add_servers(&owner, &servers),
                 Err(skipped) => self.skipped.push(skipped),
             }
         }
+        Ok(more)
     }
 
-    fn add_servers(&mut self, owner: &Owner, servers: Map<String, Value>) {
-        for (name, model) in servers {
-            match owner.server(&name, model) {
+    fn add_servers(&mut self, owner: &Owner, servers: &Fields<'_>) {
+        for (name, model) in servers.iter() {
+            match owner.server(name, model) {
                 Ok(Some(shown)) => {
                     self.hidden.state += usize::from(!shown.state_shown);
                     self.hidden.groups += usize::from(owner.groups.is_none());

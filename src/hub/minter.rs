@@ -96,7 +96,7 @@ impl TokenMinter {
         let answer = self.client.once(&call).await?;
         let token = json::parse(&answer.body)
             .and_then(json::object)
-            .and_then(|mut model| json::required::<String>(&mut model, "token"));
+            .and_then(|model| model.required::<String>("token"));
         token.map(SecretString::from).map_err(|why| call.unparsable(why))
     }
 

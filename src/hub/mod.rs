@@ -27,7 +27,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde_json::Value;
 use url::Url;
 
 use crate::domain::{Server, ServerId};
@@ -48,7 +47,7 @@ pub struct HubSettings {
     pub api_url: Url,
     /// The service's token.
     pub token: SecretString,
-    /// Users asked for per page; the Hub's own default where absent.
+    /// Users asked for per page; as many as a Hub gives where absent.
     pub page_size: Option<u32>,
     /// Requests in flight at once, at most.
     pub concurrency: usize,
@@ -108,22 +107,17 @@ impl Hub {
     /// The Hub's version; needs no scope, so it tells "unreachable" from "not allowed".
     pub async fn info(&self) -> Result<HubInfo, HubError> {
         let call = Call::get(self.client.route(&[""])?, "");
-        let mut model = self.object(&call).await?;
-        let version = json::required(&mut model, "version").map_err(|why| call.unparsable(why))?;
+        let version = self.read(&call, |model| model.required("version")).await?;
         Ok(HubInfo { version })
     }
 
     /// Whose the token is and what it may do.
     pub async fn identity(&self) -> Result<Identity, HubError> {
         let call = Call::get(self.client.route(&["user"])?, "");
-        let mut model = self.object(&call).await?;
-        let mut read = || {
-            Ok(Identity {
-                name: json::required(&mut model, "name")?,
-                scopes: json::required(&mut model, "scopes")?,
-            })
+        let read = |model: json::Fields<'_>| {
+            Ok(Identity { name: model.required("name")?, scopes: model.required("scopes")? })
         };
-        read().map_err(|why| call.unparsable(why))
+        self.read(&call, read).await
     }
 
     /// All servers that run, start or stop. Fails only where not even the first page came.
@@ -145,8 +139,12 @@ impl Hub {
         wire::one_server(model, &id.name).map_err(|why| call.unparsable(why))
     }
 
-    async fn object(&self, call: &Call) -> Result<serde_json::Map<String, Value>, HubError> {
+    async fn read<T>(
+        &self,
+        call: &Call,
+        read: impl FnOnce(json::Fields<'_>) -> Result<T, String>,
+    ) -> Result<T, HubError> {
         let answer = self.client.get(call).await?;
-        json::parse(&answer).and_then(json::object).map_err(|why| call.unparsable(why))
+        json::parse(&answer).and_then(json::object).and_then(read).map_err(|why| call.unparsable(why))
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, IF_NONE_MATCH};
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use url::{Host, Url};
 
 use super::error::ProbeError;
@@ -37,8 +37,6 @@ pub enum ProbeToken {
 pub struct ProbeSettings {
     /// The Hub's public address, where it is known.
     pub public_url: Option<Url>,
-    /// Certificates, where servers speak TLS (`internal_ssl`).
-    pub tls: TlsFiles,
     /// Limit for one request.
     pub request_timeout: Duration,
     /// Limit for one server.
@@ -49,7 +47,6 @@ impl From<&HubSettings> for ProbeSettings {
     fn from(hub: &HubSettings) -> Self {
         Self {
             public_url: None,
-            tls: hub.tls.clone(),
             request_timeout: Duration::from_secs(5).min(hub.request_timeout),
             total_timeout: Duration::from_secs(10).min(hub.request_timeout * 2),
         }
@@ -81,9 +78,10 @@ impl fmt::Debug for Prober {
 }
 
 impl Prober {
-    /// A client for single-user servers; nothing is sent yet.
+    /// A client for single-user servers; nothing is sent yet. It trusts what this host trusts, and not
+    /// the Hub's own authorities: those sign for every user's server.
     pub fn new(token: ProbeToken, settings: ProbeSettings) -> Result<Self, HubError> {
-        let http = http::client(&settings.tls, settings.request_timeout).map_err(HubError::Setup)?;
+        let http = http::client(&TlsFiles::default(), settings.request_timeout).map_err(HubError::Setup)?;
         Ok(Self { http, token, settings, remembered: Remembered::default() })
     }
 
@@ -162,7 +160,7 @@ impl Prober {
         &self,
         at: &At<'_>,
         endpoint: &str,
-        read: fn(Value) -> Result<T, String>,
+        read: fn(&RawValue) -> Result<T, String>,
     ) -> Result<Told<T>, ProbeError> {
         let url = address(at.base, endpoint);
         let what = format!("GET {}", url.path());

@@ -1,40 +1,46 @@
 //! Where a server runs, from the `state` that each kind of spawner writes its own way.
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::json::{self, Fields};
 use crate::domain::SpawnerState;
 
 /// The state in the domain's words. Custom spawners may write anything, so nothing here is an error.
-pub(super) fn read(state: &Value) -> SpawnerState {
-    let state = state
-        .get("child_state") // WrapSpawner and ProfilesSpawner
-        .filter(|child| child.is_object())
-        .unwrap_or(state);
+pub(super) fn read(state: &RawValue) -> SpawnerState {
+    let Ok(state) = json::object(state) else {
+        return SpawnerState::default();
+    };
+    // WrapSpawner and ProfilesSpawner
+    let child = state.get("child_state").and_then(|child| json::object(child).ok());
+    let state = child.unwrap_or(state);
     SpawnerState {
-        pid: state
-            .get("pid")
-            .and_then(Value::as_u64)
-            .and_then(|pid| u32::try_from(pid).ok())
-            .filter(|pid| *pid > 0),
-        unit: text(state, "unit_name").map(|u| u.trim_end_matches(".service").to_owned()),
-        container: text(state, "object_id").or_else(|| text(state, "container_id")),
-        pod: text(state, "pod_name").zip(text(state, "namespace")),
-        job: text(state, "job_id"),
+        pid: state.optional("pid").ok().flatten().filter(|pid| *pid > 0),
+        unit: text(&state, "unit_name").map(|u| u.trim_end_matches(".service").to_owned()),
+        container: text(&state, "object_id").or_else(|| text(&state, "container_id")),
+        pod: text(&state, "pod_name").zip(text(&state, "namespace")),
+        job: text(&state, "job_id"),
     }
 }
 
-fn text(state: &Value, key: &str) -> Option<String> {
-    match state.get(key)? {
-        Value::String(s) if !s.is_empty() => Some(s.clone()),
-        Value::Number(n) => Some(n.to_string()),
+fn text(state: &Fields<'_>, key: &str) -> Option<String> {
+    let value = state.get(key)?;
+    match value.get().as_bytes().first()? {
+        b'"' => json::text(value).filter(|text| !text.is_empty()),
+        b'-' | b'0'..=b'9' => Some(value.get().to_owned()),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use serde_json::json;
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+    use super::SpawnerState;
+    use serde_json::{Value, json};
+
+    fn read(state: &Value) -> SpawnerState {
+        super::read(&serde_json::value::to_raw_value(state).unwrap())
+    }
 
     #[test]
     fn each_spawner_tells_where_its_server_runs() {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers};
 
 use super::*;
+use crate::domain::Afterwards;
 
 const TOKEN: &str = "s3cr3t-t0ken";
 

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use url::Url;
 
-use super::{json, spawner};
+use super::json::{self, Fields};
+use super::spawner;
 use crate::domain::{Server, ServerId, ServerName, SpawnerState, UserName};
 
 /// A user and what belongs to all of the user's servers.
@@ -17,7 +18,7 @@ pub(super) struct Owner {
     /// `None` where the token may not see them, which is not "no groups".
     pub(super) groups: Option<Vec<String>>,
     admin: bool,
-    addresses: BTreeMap<String, String>,
+    addresses: Vec<(String, String)>,
 }
 
 /// A server, and whether its spawner's state was shown.
@@ -42,83 +43,81 @@ impl fmt::Display for Skipped {
 }
 
 /// Splits a user's model into the owner and the models of the servers by name.
-pub(super) fn owner(model: Value) -> Result<(Owner, Map<String, Value>), Skipped> {
-    let named = json::object(model).and_then(|mut model| {
-        let name: String = json::required(&mut model, "name")?;
-        Ok((name, model))
-    });
-    let (name, mut model) = named.map_err(|reason| {
+pub(super) fn owner(model: &RawValue) -> Result<(Owner, Fields<'_>), Skipped> {
+    let named = json::object(model).and_then(|model| Ok((model.required::<String>("name")?, model)));
+    let (name, model) = named.map_err(|reason| {
         let what = "a user without a readable name".to_owned();
         Skipped { what, reason }
     })?;
-    let mut read = || {
-        let servers = servers(&mut model)?;
+    let read = || {
         let owner = Owner {
             name: name.clone(),
-            groups: json::optional(&mut model, "groups")?,
-            admin: json::optional(&mut model, "admin")?.unwrap_or(false),
+            groups: model.optional("groups")?,
+            admin: model.optional("admin")?.unwrap_or(false),
             addresses: addresses(&model),
         };
-        Ok((owner, servers))
+        Ok((owner, servers(&model)?))
     };
     read().map_err(|reason| Skipped { what: format!("user {name}"), reason })
 }
 
 /// The Hub leaves the field out, without an error, where the scope is missing.
-fn servers(model: &mut Map<String, Value>) -> Result<Map<String, Value>, String> {
-    let servers = model
-        .remove("servers")
-        .ok_or("`servers` is missing; the token needs the scope read:servers for this user")?;
+fn servers<'a>(model: &Fields<'a>) -> Result<Fields<'a>, String> {
+    if !model.has("servers") {
+        return Err("`servers` is missing; the token needs the scope read:servers for this user".to_owned());
+    }
+    let servers = model.get("servers").ok_or("`servers` is null, not an object")?;
     json::object(servers).map_err(|why| format!("`servers` is {why}"))
 }
 
-/// Every text of `user_info` (Hub 6) and the mail of `auth_state`, whose other texts are secrets.
-fn addresses(model: &Map<String, Value>) -> BTreeMap<String, String> {
+/// Every text of `user_info` (Hub 6) that may be an address, and the mail of `auth_state`, whose other
+/// texts are secrets.
+fn addresses(model: &Fields<'_>) -> Vec<(String, String)> {
     let texts = |source: &'static str| {
-        let fields = model.get(source).and_then(Value::as_object).into_iter().flatten();
-        fields.filter_map(move |(key, value)| {
-            let text = value.as_str().filter(|text| !text.is_empty())?;
-            Some((format!("{source}.{key}"), text.to_owned()))
-        })
+        let fields = model.get(source).and_then(|value| json::object(value).ok());
+        let found = |(key, value): (&str, &RawValue)| {
+            let text = json::text(value).filter(|text| text.contains('@'))?;
+            Some((format!("{source}.{key}"), text))
+        };
+        fields.map(|fields| fields.iter().filter_map(found).collect::<Vec<_>>()).unwrap_or_default()
     };
-    let mail = texts("auth_state").filter(|(key, _)| key == "auth_state.email");
-    texts("user_info").chain(mail).collect()
+    let mail = texts("auth_state").into_iter().filter(|(key, _)| key == "auth_state.email");
+    texts("user_info").into_iter().chain(mail).collect()
 }
 
 impl Owner {
     /// The server `name`, or `None` where it is stopped.
-    pub(super) fn server(&self, name: &str, model: Value) -> Result<Option<Shown>, String> {
-        let mut model = json::object(model)?;
-        let ready: bool = json::required(&mut model, "ready")?;
-        let pending: Option<String> = json::optional(&mut model, "pending")?;
+    pub(super) fn server(&self, name: &str, model: &RawValue) -> Result<Option<Shown>, String> {
+        let model = json::object(model)?;
+        let ready: bool = model.required("ready")?;
+        let pending: Option<String> = model.optional("pending")?;
         let active = ready || pending.is_some();
-        if json::optional(&mut model, "stopped")?.unwrap_or(!active) {
+        if model.optional("stopped")?.unwrap_or(!active) {
             return Ok(None);
         }
-        let state = model.remove("state");
+        let state = model.get("state");
         let server = Server {
             id: ServerId { user: UserName(self.name.clone()), name: ServerName(name.to_owned()) },
             groups: self.groups.clone().unwrap_or_default(),
             admin: self.admin,
-            profile: profile(&model, state.as_ref()),
+            profile: profile(&model, state),
             labels: BTreeMap::new(),
-            started: json::stamp(&mut model, "started")?,
-            last_activity: json::stamp(&mut model, "last_activity")?,
+            started: model.stamp("started")?,
+            last_activity: model.stamp("last_activity")?,
             pending,
             ready,
             addresses: self.addresses.clone(),
-            spawner: state.as_ref().map_or_else(SpawnerState::default, spawner::read),
-            path: path(json::optional(&mut model, "url")?.unwrap_or_default()),
+            spawner: state.map_or_else(SpawnerState::default, spawner::read),
+            path: path(model.optional("url")?.unwrap_or_default()),
         };
-        Ok(Some(Shown { server, state_shown: state.is_some() }))
+        Ok(Some(Shown { server, state_shown: model.has("state") }))
     }
 }
 
 /// KubeSpawner's profile is an option of the user's; ProfilesSpawner keeps it in its state.
-fn profile(model: &Map<String, Value>, state: Option<&Value>) -> Option<String> {
-    let chosen = model.get("user_options").and_then(|options| options.get("profile"));
-    let wrapped = || state?.get("profile")?.as_str();
-    chosen.and_then(Value::as_str).or_else(wrapped).map(str::to_owned)
+fn profile(model: &Fields<'_>, state: Option<&RawValue>) -> Option<String> {
+    let of = |value: &RawValue| json::text(json::object(value).ok()?.get("profile")?);
+    model.get("user_options").and_then(of).or_else(|| state.and_then(of))
 }
 
 /// A Hub with subdomains gives a whole address.
@@ -130,9 +129,9 @@ fn path(url: String) -> String {
 }
 
 /// The server `name` of the user whose model this is.
-pub(super) fn one_server(model: Value, name: &ServerName) -> Result<Option<Server>, String> {
-    let (owner, mut servers) = owner(model).map_err(|skipped| skipped.to_string())?;
-    let Some(model) = servers.remove(&name.0) else {
+pub(super) fn one_server(model: &RawValue, name: &ServerName) -> Result<Option<Server>, String> {
+    let (owner, servers) = owner(model).map_err(|skipped| skipped.to_string())?;
+    let Some(model) = servers.get(&name.0) else {
         return Ok(None);
     };
     Ok(owner.server(&name.0, model)?.map(|shown| shown.server))

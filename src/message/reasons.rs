@@ -74,11 +74,13 @@ fn idle(idle: &Idle) -> String {
         IdleKind::NeverUsed => "its cards have not computed since they were first seen",
         IdleKind::Held => "it holds card memory and computes nothing",
         IdleKind::Reserved => "it has cards allocated and no process on them",
+        IdleKind::NoCard => "it holds no card",
     };
     let limit = match idle.limit {
         LimitKind::Nobody => "no card, kernel, terminal or person has been active",
         LimitKind::Connected => "somebody is connected, but no card, kernel or terminal has been active",
         LimitKind::CardUnused => "whatever else moves, the cards have done nothing",
+        LimitKind::Inactive => "the Hub has seen no activity",
         LimitKind::MaxAge => "the server is older than `max_age` and its cards rest; it runs",
     };
     format!("{limit} since {}; {kind}", time(idle.since))
@@ -123,6 +125,7 @@ pub fn held_back(why: &HeldBack) -> String {
         }
         HeldBack::Budget(allowed) => format!("this cycle has stopped {allowed}, the most it may"),
         HeldBack::Hours(opening) => format!("nothing is stopped before {}", time(*opening)),
+        HeldBack::NoMail => "its owner cannot be warned: there is no [mail] section".to_owned(),
         HeldBack::Interrupted(again) => {
             format!(
                 "sending its warning was cut short and may have succeeded; not again before {}",

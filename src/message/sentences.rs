@@ -8,7 +8,7 @@ pub(super) fn why(kind: IdleKind, limit: LimitKind, cards: usize) -> String {
         return "The server has run for as long as a server may run here.".to_owned();
     }
     let somebody = match limit {
-        LimitKind::Nobody => "Nobody has used the server.",
+        LimitKind::Nobody | LimitKind::Inactive => "Nobody has used the server.",
         LimitKind::Connected => {
             "Somebody is still connected, but an open browser tab alone does not count as use."
         }
@@ -37,6 +37,7 @@ fn card(kind: IdleKind, cards: usize) -> Option<String> {
         IdleKind::Reserved if cards == 1 => {
             "The GPU is reserved for this server, but no program uses it.".to_owned()
         }
+        IdleKind::NoCard => return None,
         IdleKind::Reserved => "The GPUs are reserved for this server, but no program uses them.".to_owned(),
     })
 }
@@ -44,7 +45,7 @@ fn card(kind: IdleKind, cards: usize) -> Option<String> {
 /// What the owner can do.
 pub(super) fn remedy(limit: LimitKind) -> &'static str {
     match limit {
-        LimitKind::Nobody => "run a cell, any cell. Nothing else is needed.",
+        LimitKind::Nobody | LimitKind::Inactive => "run a cell, any cell. Nothing else is needed.",
         LimitKind::Connected => {
             "run a cell, any cell. Having the notebook open in a browser tab is not enough."
         }

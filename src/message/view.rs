@@ -154,7 +154,7 @@ impl SessionView {
         let state = match session.limit {
             LimitKind::MaxAge => "Running",
             LimitKind::CardUnused => "GPU unused",
-            LimitKind::Nobody | LimitKind::Connected => "Unused",
+            LimitKind::Nobody | LimitKind::Connected | LimitKind::Inactive => "Unused",
         };
         Self {
             id: foreign::name(&server_id(&session.server)),

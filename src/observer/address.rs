@@ -32,24 +32,19 @@ fn direct(server: &Server, table: Option<&ProcessTable>) -> Option<Url> {
 
 fn verified(claimed: &str, processes: &[u32], path: &str) -> Option<Url> {
     let claim = Claim::read(claimed)?;
-    below(claim.url().filter(|_| listeners::are_alone_at(claim.at, processes))?, path)
+    below(claim.url().filter(|_| listeners::are_alone_at(claim.0, processes))?, path)
 }
 
 /// What is believed of `JUPYTERHUB_SERVICE_URL`.
+///
+/// A server that speaks TLS (`internal_ssl`) lets only the Hub and its proxy in, which hold the certificates
+/// for it: it is asked through the proxy.
 #[derive(Debug, PartialEq)]
-struct Claim {
-    tls: bool,
-    at: SocketAddr,
-}
+struct Claim(SocketAddr);
 
 impl Claim {
     fn read(claimed: &str) -> Option<Self> {
-        let url = Url::parse(claimed).ok()?;
-        let tls = match url.scheme() {
-            "http" => false,
-            "https" => true,
-            _ => return None,
-        };
+        let url = Url::parse(claimed).ok().filter(|url| url.scheme() == "http")?;
         let ip = match url.host()? {
             Host::Domain("localhost") => IpAddr::V4(Ipv4Addr::LOCALHOST),
             Host::Domain(_) => return None,
@@ -59,12 +54,11 @@ impl Claim {
         // "All addresses" is where to listen; this host's own is where to ask.
         let ip = if ip.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { ip };
         let at = SocketAddr::new(ip, url.port_or_known_default()?);
-        ip.is_loopback().then_some(Self { tls, at })
+        ip.is_loopback().then_some(Self(at))
     }
 
     fn url(&self) -> Option<Url> {
-        let scheme = if self.tls { "https" } else { "http" };
-        Url::parse(&format!("{scheme}://{}", self.at)).ok()
+        Url::parse(&format!("http://{}", self.0)).ok()
     }
 }
 
@@ -97,7 +91,7 @@ mod tests {
             ("http://0.0.0.0:8888/user/alice/", "http://127.0.0.1:8888"),
             ("http://[::]:8888", "http://127.0.0.1:8888"),
             ("http://[::1]:8888/", "http://[::1]:8888"),
-            ("https://localhost:8888/x", "https://127.0.0.1:8888"),
+            ("http://localhost:8888/x", "http://127.0.0.1:8888"),
             ("http://eve:pw@127.0.0.1:8888/services/eve/?a=b#c", "http://127.0.0.1:8888"),
         ] {
             assert_eq!(asked(claimed), Some(format!("{base}{PATH}")), "{claimed}");
@@ -116,6 +110,7 @@ mod tests {
             "file:///127.0.0.1/",
             "ftp://127.0.0.1/",
             "http://:8888/",
+            "https://127.0.0.1:8888/user/alice/",
             "",
         ] {
             assert_eq!(Claim::read(claimed), None, "{claimed}");

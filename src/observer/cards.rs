@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{GpuSample, Hold, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::telemetry::process_table::{self, is_host_pid_namespace};
-use crate::telemetry::{DeviceReading, ProcessTable, Unattributed, attribute};
+use crate::telemetry::{DeviceReading, ProcessTable, Unattributed, all_members, attribute};
 
 /// One card and who holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +26,8 @@ pub struct Cards {
     pub devices: Vec<Card>,
     /// Why it is not known who holds which card, if so.
     unknown: Option<String>,
-    /// Root processes that are really here.
-    here: BTreeSet<u32>,
+    /// The servers with at least one process on this machine.
+    here: BTreeSet<ServerId>,
 }
 
 impl Cards {
@@ -74,11 +74,10 @@ impl Cards {
                 unattributed: pids().filter_map(|pid| Some((*strangers.get(&pid)?).clone())).collect(),
             }
         };
-        let roots = servers.iter().filter_map(|(_, spawner)| spawner.pid);
         Self {
             devices: readings.iter().map(card).collect(),
             unknown: unlisted,
-            here: roots.filter(|pid| table.get(*pid).is_some()).collect(),
+            here: all_members(servers, table).into_keys().collect(),
         }
     }
 
@@ -108,11 +107,12 @@ impl Cards {
                 "the Hub does not say where it runs (scope admin:server_state, or its spawner)".to_owned()
             );
         }
-        if spawner.pod.is_some() || spawner.job.is_some() {
-            return Err("it runs in a pod or batch job, which this source cannot see".to_owned());
+        if spawner.pod.is_some() {
+            return Err("it runs in a pod, which this source cannot see".to_owned());
         }
-        if let Some(pid) = spawner.pid.filter(|pid| !self.here.contains(pid)) {
-            return Err(format!("its process {pid} is not on this machine"));
+        // It may run on another machine and hold cards there: none here does not mean none.
+        if !self.here.contains(&server.id) {
+            return Err("no process of it is on this machine".to_owned());
         }
         let mine = self.devices.iter().filter(|card| card.servers.contains(&server.id));
         Ok(mine.map(|card| card.sample.clone()).collect())

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::schedule::earlier;
 use super::{KernelSource, Policy, Session, Thresholds};
 use crate::domain::{GpuId, GpuSample, Jupyter, KernelState};
 
@@ -21,6 +22,18 @@ pub struct Evidence {
     pub used_by: Option<UseSign>,
     /// The presence clock: the last sign of anybody at all.
     pub present: Timestamp,
+    /// The cards that it no longer holds: giving a card back undoes no work.
+    #[serde(default)]
+    pub given_up: Option<GivenUp>,
+}
+
+/// What is remembered of the cards that a session no longer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenUp {
+    /// The latest of their clocks.
+    pub clock: Timestamp,
+    /// When one of them was last seen at work.
+    pub last_active: Option<Timestamp>,
 }
 
 /// A sign of use.
@@ -90,10 +103,10 @@ enum Reading {
 impl Evidence {
     /// Evidence of a session seen for the first time: its start is the last sign known.
     pub fn new(started: Timestamp) -> Self {
-        Self { cards: BTreeMap::new(), used: started, used_by: None, present: started }
+        Self { cards: BTreeMap::new(), used: started, used_by: None, present: started, given_up: None }
     }
 
-    /// The card clock: the latest of all its cards, since one active card keeps them all.
+    /// The card whose clock is the latest, since one active card keeps them all.
     pub fn card_clock(&self) -> Option<&CardEvidence> {
         self.cards.values().max_by_key(|card| card.clock)
     }
@@ -130,17 +143,20 @@ impl Evidence {
         if session.cpu.is_some_and(|cores| cores >= policy.thresholds.cpu_cores) {
             used.push((at, UseSign::Cpu));
         }
+        // Where a clock was set back, what lies ahead of it happened by now.
+        self.used = self.used.min(at);
         // Of several signs at the same instant the first is named, so kernels come first.
         for (stamp, sign) in used {
             if stamp > self.used {
                 (self.used, self.used_by) = (stamp, Some(sign));
             }
         }
-        self.present = present.into_iter().flatten().fold(self.present, Timestamp::max);
+        self.present = present.into_iter().flatten().fold(self.present.min(at), Timestamp::max);
+        self.given_up = self.given_up.map(|cards| cards.or_by(at));
     }
 
     fn observe_cards(&mut self, samples: &[GpuSample], at: Timestamp, policy: &Policy) {
-        self.cards = samples
+        let held: BTreeMap<GpuId, CardEvidence> = samples
             .iter()
             .map(|sample| {
                 let card = match self.cards.remove(&sample.id) {
@@ -153,6 +169,21 @@ impl Evidence {
                 (sample.id.clone(), card)
             })
             .collect();
+        let left =
+            self.cards.values().map(|card| GivenUp { clock: card.clock, last_active: card.last_active });
+        self.given_up = self.given_up.into_iter().chain(left).reduce(GivenUp::and);
+        self.cards = held;
+    }
+}
+
+impl GivenUp {
+    fn and(self, other: Self) -> Self {
+        Self { clock: self.clock.max(other.clock), last_active: self.last_active.max(other.last_active) }
+    }
+
+    /// Nothing of it lies ahead of `at`.
+    fn or_by(self, at: Timestamp) -> Self {
+        Self { clock: self.clock.min(at), last_active: self.last_active.map(|worked| worked.min(at)) }
     }
 }
 
@@ -175,6 +206,7 @@ impl CardEvidence {
     }
 
     fn observe(&mut self, sample: &GpuSample, at: Timestamp, policy: &Policy) {
+        self.begin_anew_if_set_back(at, policy.max_gap);
         let reading = read(sample, &policy.thresholds);
         self.model.clone_from(&sample.model);
         self.memory_used = sample.memory_used;
@@ -197,14 +229,14 @@ impl CardEvidence {
     fn rested(&mut self, sample: &GpuSample, at: Timestamp, max_gap: SignedDuration) {
         let elapsed = at.duration_since(self.seen_until);
         if !elapsed.is_positive() {
-            return; // seen already, or the clock was set back: nothing new is proven
+            return; // seen already, or the clock was set back a little: nothing new is proven
         }
         let covered = signed(sample.covered).min(elapsed);
         self.seen_until = at;
         if signed(sample.largest_gap) > max_gap {
             self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
         } else if elapsed - covered > max_gap {
-            self.move_clock(at - covered, ClockMove::Gap, covered);
+            self.move_clock(earlier(at, covered), ClockMove::Gap, covered);
         } else {
             self.covered += covered;
         }
@@ -218,8 +250,19 @@ impl CardEvidence {
     }
 
     fn missed(&mut self, at: Timestamp, max_gap: SignedDuration, why: &str) {
+        self.begin_anew_if_set_back(at, max_gap);
         self.watch = Watch::Unreadable(why.to_owned());
         self.gap_until(at, max_gap);
+    }
+
+    /// A clock that was set back by more than a gap may be: what was seen under the old time says
+    /// nothing about the new one, so the watch begins anew.
+    fn begin_anew_if_set_back(&mut self, at: Timestamp, max_gap: SignedDuration) {
+        if self.seen_until.max(self.clock).duration_since(at) > max_gap {
+            self.seen_until = at;
+            self.last_active = self.last_active.map(|worked| worked.min(at));
+            (self.clock, self.moved_by, self.covered) = (at, ClockMove::Gap, SignedDuration::ZERO);
+        }
     }
 
     fn move_clock(&mut self, to: Timestamp, by: ClockMove, covered: SignedDuration) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Ledger, ProtectedReason, Verdict};
+use super::{Decision, Ledger, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -77,30 +77,51 @@ impl FreezeChange {
     }
 }
 
-/// Judges the share of sessions that are idle since one and the same cycle.
-pub fn freeze(decisions: &[Decision], ledger: &Ledger, safety: &Safety, now: Timestamp) -> FreezeChange {
-    let holding = decisions
+/// How many sessions hold cards; only these count for the brakes.
+pub fn holding(decisions: &[Decision]) -> usize {
+    decisions.iter().filter(|decision| decision.may_hold_cards).count()
+}
+
+/// Judges the share of sessions that turn idle in this cycle, and of those that once did together.
+pub fn freeze(
+    decisions: &[Decision],
+    snapshot: &Snapshot,
+    ledger: &Ledger,
+    safety: &Safety,
+    now: Timestamp,
+) -> FreezeChange {
+    let newly: BTreeSet<ServerId> = decisions
         .iter()
-        .filter(|d| d.judgement.verdict != Verdict::Protected(ProtectedReason::NoCard))
-        .count();
-    let improbable = |flipped: usize| {
-        #[expect(clippy::cast_precision_loss, reason = "numbers of sessions")]
-        let share = flipped as f64 / holding.max(1) as f64;
-        holding >= safety.freeze_min_sessions && flipped > 0 && share >= safety.freeze_share
-    };
-    let idle = || decisions.iter().filter(|d| matches!(d.judgement.verdict, Verdict::Idle(_)));
-    let newly: BTreeSet<ServerId> = idle()
+        .filter(|d| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_)))
         .filter(|d| !ledger.records.get(&d.server).is_some_and(|record| record.idle))
         .map(|d| d.server.clone())
         .collect();
-    if improbable(newly.len()) {
-        return FreezeChange::Begins(Freeze { since: now, flipped: newly });
-    }
+    let begins = improbable(newly.len(), holding(decisions), safety);
     match &ledger.freeze {
+        None if begins => FreezeChange::Begins(Freeze { since: now, flipped: newly }),
         None => FreezeChange::None,
-        Some(freeze) if improbable(idle().filter(|d| freeze.flipped.contains(&d.server)).count()) => {
-            FreezeChange::Holds(freeze.clone())
+        Some(freeze) if begins => {
+            FreezeChange::Holds(Freeze { since: freeze.since, flipped: &freeze.flipped | &newly })
         }
+        Some(freeze) if holds(freeze, decisions, snapshot, safety) => FreezeChange::Holds(freeze.clone()),
         Some(_) => FreezeChange::Ends,
     }
+}
+
+fn improbable(flipped: usize, of: usize, safety: &Safety) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "numbers of sessions")]
+    let share = flipped as f64 / of.max(1) as f64;
+    of >= safety.freeze_min_sessions && flipped > 0 && share >= safety.freeze_share
+}
+
+/// A freeze ends on proof only: sessions at work again, or gone from a complete listing. Those that
+/// left still count in the whole, so that a cluster that drains thaws.
+fn holds(freeze: &Freeze, decisions: &[Decision], snapshot: &Snapshot, safety: &Safety) -> bool {
+    let recovered = |id: &&ServerId| match decisions.iter().find(|d| d.server == **id) {
+        Some(d) => matches!(d.judgement.verdict, Verdict::Busy(_) | Verdict::Protected(_)),
+        None => snapshot.complete,
+    };
+    let flipped = freeze.flipped.len();
+    let still = flipped - freeze.flipped.iter().filter(recovered).count();
+    improbable(still, holding(decisions).max(flipped), safety)
 }

@@ -1,11 +1,11 @@
 //! What must survive a restart, as plain data, and the transitions it knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Snapshot, Verdict};
+use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Session, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The memory between cycles.
@@ -15,6 +15,8 @@ pub struct Ledger {
     pub records: BTreeMap<ServerId, Record>,
     /// The brake, when it is on.
     pub freeze: Option<Freeze>,
+    /// The servers whose record changed, or went, since it was last saved.
+    pub unsaved: BTreeSet<ServerId>,
 }
 
 /// What is remembered of one run of a server.
@@ -24,7 +26,7 @@ pub struct Record {
     pub started: Timestamp,
     /// Its clocks.
     pub evidence: Evidence,
-    /// Whether the last cycle found it idle.
+    /// Whether it was idle when it could last be judged.
     pub idle: bool,
     /// A warning that is being sent, and when that began. Still here after a restart, it was cut
     /// short and nobody knows whether it went out.
@@ -48,6 +50,9 @@ pub struct Warning {
     pub deadline: Timestamp,
     /// The limit it was about.
     pub limit: LimitKind,
+    /// Whether it announced a stop: the mails of mode `warn` do not, so no stop may follow them.
+    #[serde(default)]
+    pub stop_follows: bool,
     /// Its Message-ID, so that later mails can answer it.
     pub message_id: String,
     /// The reminders that went out, by how long before the deadline.
@@ -68,6 +73,11 @@ pub struct Keep {
 }
 
 impl Record {
+    /// A session seen for the first time at `at`; a start later than that is a wrong clock somewhere.
+    fn first_seen(started: Timestamp, at: Timestamp) -> Self {
+        Self { evidence: Evidence::new(started.min(at)), ..Self::new(started) }
+    }
+
     /// A session seen for the first time.
     pub fn new(started: Timestamp) -> Self {
         Self {
@@ -90,35 +100,62 @@ impl Ledger {
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
+        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
+        let fresh = new.filter_map(|session| {
+            let started = session.server.started?;
+            Some((session.server.id.clone(), Record::first_seen(started, snapshot.at)))
+        });
+        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
+        self.unsaved.extend(fresh.keys().cloned());
+        self.records.append(&mut fresh);
         for session in sessions {
-            let Some(started) = session.server.started else {
-                continue;
-            };
-            let started = started.min(snapshot.at);
-            let record =
-                self.records.entry(session.server.id.clone()).or_insert_with(|| Record::new(started));
-            if record.started != started {
-                *record = Record { keep: record.keep.take(), ..Record::new(started) };
+            if self.observe_one(session, snapshot.at, policy) {
+                self.unsaved.insert(session.server.id.clone());
             }
-            record.evidence.observe(session, snapshot.at, policy);
         }
         if snapshot.complete {
-            let listed = |id: &ServerId| sessions.iter().any(|session| session.server.id == *id);
-            self.records.retain(|id, record| listed(id) || record.is_kept(snapshot.at));
+            let listed: BTreeSet<&ServerId> = sessions.iter().map(|session| &session.server.id).collect();
+            self.records.retain(|id, record| {
+                let stays = listed.contains(id) || record.is_kept(snapshot.at);
+                if !stays {
+                    self.unsaved.insert(id.clone());
+                }
+                stays
+            });
         }
     }
 
-    /// Takes over what a plan concluded: who was idle, and the brake.
+    /// Folds a session into the record of this run; whether that changed the record. Where the Hub leaves
+    /// out when it started, what is seen still counts for the run that is known.
+    fn observe_one(&mut self, session: &Session, at: Timestamp, policy: &Policy) -> bool {
+        let Some(record) = self.records.get_mut(&session.server.id) else {
+            return false;
+        };
+        let before = (record.started, record.evidence.clone());
+        if let Some(started) = session.server.started.filter(|started| *started != record.started) {
+            *record = Record { keep: record.keep.take(), ..Record::first_seen(started, at) };
+        }
+        record.evidence.observe(session, at, policy);
+        (record.started, &record.evidence) != (before.0, &before.1)
+    }
+
+    /// Takes over what a plan concluded: who was idle, and the brake. A session that could not be
+    /// judged for a moment has not turned idle when it can be judged again.
     pub fn settled(&mut self, plan: &Plan) {
         for decision in &plan.decisions {
-            if let Some(record) = self.records.get_mut(&decision.server) {
-                record.idle = matches!(decision.judgement.verdict, Verdict::Idle(_));
+            let idle = match decision.judgement.verdict {
+                Verdict::Idle(_) => true,
+                Verdict::Busy(_) | Verdict::Protected(_) => false,
+                Verdict::Unknown(_) => continue,
+            };
+            if self.records.get(&decision.server).is_some_and(|record| record.idle != idle) {
+                self.change(&decision.server, |record| record.idle = idle);
             }
         }
         match &plan.freeze {
-            FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
+            FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => self.freeze = Some(freeze.clone()),
             FreezeChange::Ends => self.freeze = None,
-            FreezeChange::None | FreezeChange::Holds(_) => {}
+            FreezeChange::None => {}
         }
     }
 
@@ -176,6 +213,7 @@ impl Ledger {
     fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
         if let Some(record) = self.records.get_mut(id) {
             change(record);
+            self.unsaved.insert(id.clone());
         }
     }
 }

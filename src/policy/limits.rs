@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 
-use super::{Rule, Safety, StopHours};
+use super::{CpuServers, Rule, Safety, StopHours};
 
 /// Everything the decisions depend on besides what was observed.
 #[derive(Clone, Debug)]
@@ -32,6 +32,10 @@ pub struct Policy {
     pub stop_hours: Option<StopHours>,
     /// The brakes.
     pub safety: Safety,
+    /// Whether anybody can be warned at all. Without mail no card is ever taken back.
+    pub can_warn: bool,
+    /// What is done about servers without a card; nothing where absent.
+    pub cpu_servers: Option<CpuServers>,
 }
 
 /// How far the service may go.

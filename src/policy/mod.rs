@@ -2,6 +2,7 @@
 //!
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
+mod cpu_servers;
 mod evidence;
 mod freeze;
 mod idleness;
@@ -15,7 +16,8 @@ mod schedule;
 mod snapshot;
 mod verdict;
 
-pub use evidence::{CardEvidence, ClockMove, Evidence, UseSign, Watch, is_active};
+pub use cpu_servers::CpuServers;
+pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::limits_of;
 pub use ledger::{Keep, Ledger, Record, Warning};

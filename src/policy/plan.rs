@@ -22,6 +22,8 @@ pub struct Decision {
     pub server: ServerId,
     /// Which run of it.
     pub started: Option<Timestamp>,
+    /// Whether it holds a card, or that is not known.
+    pub may_hold_cards: bool,
     /// What it is taken for.
     pub judgement: Judgement,
     /// What to do.
@@ -39,6 +41,8 @@ pub enum Action {
         deadline: Timestamp,
         /// The least time between acceptance and the stop.
         grace: SignedDuration,
+        /// Whether it announces a stop, or (mode `warn`) only asks to have a look.
+        stop_follows: bool,
     },
     /// Tell the owner again.
     Remind {
@@ -68,6 +72,8 @@ pub enum HeldBack {
     Budget(usize),
     /// No stops at this hour; the next opening.
     Hours(Timestamp),
+    /// Nobody can be warned: there is no mail.
+    NoMail,
     /// Sending a warning was cut short and may have succeeded; it is not sent again before this.
     Interrupted(Timestamp),
 }

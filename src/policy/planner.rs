@@ -2,25 +2,23 @@
 
 use jiff::Timestamp;
 
-use super::freeze::freeze;
+use super::freeze::{freeze, holding};
 use super::idleness::{judge, limits_of};
-use super::schedule;
+use super::schedule::{self, earlier, later};
 use super::{
-    Action, Decision, FreezeChange, HeldBack, Judgement, Keep, Ledger, Mode, Plan, Policy, Record, Session,
-    Snapshot, Verdict, Warning,
+    Action, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, Ledger, Mode, Plan, Policy,
+    Record, Session, Snapshot, Verdict, Warning,
 };
 
 /// Plans one cycle. The snapshot must have been folded into the ledger ([`Ledger::observe`]).
 /// Planning twice at the same instant gives the same plan.
 pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestamp) -> Plan {
     let sessions = snapshot.sessions.as_deref().unwrap_or_default();
-    let mut decisions: Vec<Decision> = sessions
-        .iter()
-        .filter(|session| !already_stopped(session, ledger))
-        .map(|session| decide(session, ledger, policy, now))
-        .collect();
-    decisions.sort_by_key(|decision| (idle_since(decision), decision.server.clone()));
-    let freeze = freeze(&decisions, ledger, &policy.safety, now);
+    let mut decisions = Vec::with_capacity(sessions.len());
+    let here = sessions.iter().filter(|session| !already_stopped(session, ledger));
+    decisions.extend(here.map(|session| decide(session, ledger, policy, now)));
+    decisions.sort_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
+    let freeze = freeze(&decisions, snapshot, ledger, &policy.safety, now);
     brake(&mut decisions, &freeze, policy);
     Plan { decisions, freeze }
 }
@@ -46,7 +44,7 @@ fn decide(session: &Session, ledger: &Ledger, policy: &Policy, now: Timestamp) -
     let keep: Option<&Keep> = record.and_then(|record| record.keep.as_ref());
     let judgement = judge(session, record.map(|record| &record.evidence), keep, policy, now);
     let step = record.map_or(Step::Nothing, |record| next_step(record, &judgement, policy, now));
-    let (action, held_back) = match step.within(policy.mode) {
+    let (action, held_back) = match step.within(policy) {
         Step::Nothing => (None, None),
         Step::Do(action) => (Some(action), None),
         Step::Wait(why) => (None, Some(why)),
@@ -54,6 +52,7 @@ fn decide(session: &Session, ledger: &Ledger, policy: &Policy, now: Timestamp) -
     Decision {
         server: session.server.id.clone(),
         started: session.server.started,
+        may_hold_cards: session.may_hold_cards(),
         judgement,
         action,
         held_back,
@@ -68,9 +67,11 @@ enum Step {
 
 impl Step {
     /// What the mode leaves of a step. Forgetting a warning is always allowed.
-    fn within(self, mode: Mode) -> Self {
+    fn within(self, policy: &Policy) -> Self {
+        let mode = policy.mode;
         match self {
             Self::Do(action) if mode < needed(&action) => Self::Wait(HeldBack::Mode(mode, Box::new(action))),
+            Self::Do(Action::Warn { .. }) if !policy.can_warn => Self::Wait(HeldBack::NoMail),
             step => step,
         }
     }
@@ -88,9 +89,14 @@ fn needed(action: &Action) -> Mode {
 fn next_step(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
     let marked = record.warning.is_some() || record.sending.is_some();
     match &judgement.verdict {
+        // As jupyterhub-idle-culler does it, for whoever asks for that and has no mail.
+        Verdict::Idle(Idle { kind: IdleKind::NoCard, .. }) if !policy.can_warn => Step::Do(Action::Stop),
         Verdict::Idle(_) => match &record.warning {
-            Some(warning) => after_the_warning(warning, judgement, policy, now),
-            None => warn(record, judgement, policy, now),
+            Some(warning) if is_over(warning, judgement) => Step::Do(Action::Unmark),
+            Some(warning) if counts(warning, policy.mode) => {
+                after_the_warning(warning, judgement, policy, now)
+            }
+            Some(_) | None => warn(record, judgement, policy, now),
         },
         Verdict::Unknown(_) if marked && judgement.reached.is_some() => Step::Wait(HeldBack::Unknown),
         Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) if marked => Step::Do(Action::Unmark),
@@ -98,13 +104,25 @@ fn next_step(record: &Record, judgement: &Judgement, policy: &Policy, now: Times
     }
 }
 
+/// Whether the idle spell that a warning was about has ended, unseen at the time: its owner came back
+/// and left again while the Hub or the service was down.
+fn is_over(warning: &Warning, judgement: &Judgement) -> bool {
+    judgement.quiet_since.is_some_and(|since| since > warning.accepted)
+}
+
+/// A mail that announced no stop is no warning of one.
+fn counts(warning: &Warning, mode: Mode) -> bool {
+    warning.stop_follows || mode != Mode::Enforce
+}
+
 fn warn(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
     let grace = limits_of(judgement.rule.as_deref(), policy).grace;
-    match record.sending.map(|began| began + grace) {
+    match record.sending.map(|began| later(began, grace)) {
         Some(again) if now < again => Step::Wait(HeldBack::Interrupted(again)),
         _ => Step::Do(Action::Warn {
             deadline: schedule::deadline(now, grace, policy.stop_hours.as_ref()),
             grace,
+            stop_follows: policy.mode != Mode::Warn,
         }),
     }
 }
@@ -120,7 +138,7 @@ fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, 
     let due = limits_of(judgement.rule.as_deref(), policy)
         .remind_before
         .into_iter()
-        .filter(|before| deadline - *before > warning.accepted && now >= deadline - *before)
+        .filter(|before| earlier(deadline, *before) > warning.accepted && now >= earlier(deadline, *before))
         .min();
     match due {
         Some(before) if !warning.reminded.contains(&before) => Step::Do(Action::Remind { before, deadline }),
@@ -130,21 +148,36 @@ fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, 
 
 /// Takes back the stops that the brakes do not allow.
 fn brake(decisions: &mut [Decision], freeze: &FreezeChange, policy: &Policy) {
-    let allowed = policy.safety.max_stops.of(decisions.len());
-    let mut stops = 0;
+    let with_cards = holding(decisions);
+    // Many servers without a card must not raise the number of those with one that may be stopped.
+    let mut budgets = [decisions.len(), with_cards].map(|n| Budget::of(n, policy));
     for decision in decisions.iter_mut().filter(|d| d.action == Some(Action::Stop)) {
-        let why = match freeze {
+        decision.held_back = match freeze {
             FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => {
                 Some(HeldBack::Frozen(freeze.since))
             }
-            FreezeChange::None | FreezeChange::Ends if stops >= allowed => Some(HeldBack::Budget(allowed)),
-            FreezeChange::None | FreezeChange::Ends => None,
+            FreezeChange::None | FreezeChange::Ends => budgets[usize::from(decision.may_hold_cards)].take(),
         };
-        if why.is_some() {
+        if decision.held_back.is_some() {
             decision.action = None;
-            decision.held_back = why;
-        } else {
-            stops += 1;
         }
+    }
+}
+
+/// The stops that one cycle may make.
+struct Budget {
+    allowed: usize,
+    made: usize,
+}
+
+impl Budget {
+    fn of(sessions: usize, policy: &Policy) -> Self {
+        Self { allowed: policy.safety.max_stops.of(sessions), made: 0 }
+    }
+
+    /// One more stop, or why not.
+    fn take(&mut self) -> Option<HeldBack> {
+        self.made += 1;
+        (self.made > self.allowed).then_some(HeldBack::Budget(self.allowed))
     }
 }

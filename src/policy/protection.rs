@@ -11,9 +11,6 @@ pub fn protection(
     keep: Option<&Keep>,
     now: Timestamp,
 ) -> Option<ProtectedReason> {
-    if session.gpus.as_ref().is_ok_and(Vec::is_empty) {
-        return Some(ProtectedReason::NoCard);
-    }
     let exempt = rule.and_then(|rule| {
         let exemption = rule.exempt.as_ref().filter(|exemption| exemption.holds(now))?;
         Some(ProtectedReason::Exempt {
@@ -25,5 +22,5 @@ pub fn protection(
     let kept = keep
         .filter(|keep| now < keep.until)
         .map(|keep| ProtectedReason::Kept { until: keep.until, by: keep.by.clone() });
-    exempt.or(kept)
+    exempt.or(kept).or_else(|| (!session.may_hold_cards()).then_some(ProtectedReason::NoCard))
 }

@@ -27,18 +27,28 @@ pub type Days = Vec<Weekday>;
 /// How far ahead an opening is looked for. A calendar with none in a year never stops anything.
 const HORIZON_DAYS: i64 = 370;
 
+/// `at` plus `by`, at most the last instant there is.
+pub(super) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// `at` less `by`, at least the first instant there is.
+pub(super) fn earlier(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_sub(by).unwrap_or(Timestamp::MIN)
+}
+
 /// The instant at which at least `grace` of open hours have passed since `accepted`, itself inside
 /// the hours: whoever is warned on Friday evening still has a server on Monday morning.
 pub fn deadline(accepted: Timestamp, grace: SignedDuration, hours: Option<&StopHours>) -> Timestamp {
     let Some(hours) = hours else {
-        return accepted.checked_add(grace).unwrap_or(Timestamp::MAX);
+        return later(accepted, grace);
     };
     let mut left = grace;
     for (opens, closes) in hours.openings(accepted) {
         let begin = opens.max(accepted);
         let open = closes.duration_since(begin);
         if left < open {
-            return begin + left;
+            return later(begin, left);
         }
         left -= open;
     }

@@ -33,3 +33,10 @@ pub struct Session {
     /// What of it holds memory on its cards, as far as that is known.
     pub holds: Vec<Hold>,
 }
+
+impl Session {
+    /// Whether it holds a card, or that is not known.
+    pub fn may_hold_cards(&self) -> bool {
+        !self.gpus.as_ref().is_ok_and(Vec::is_empty)
+    }
+}

@@ -54,6 +54,8 @@ pub enum IdleKind {
     Held,
     /// Allocated, and no process on it.
     Reserved,
+    /// There is no card; the server itself is idle.
+    NoCard,
 }
 
 /// The limits of design section 2, in their order.
@@ -67,6 +69,8 @@ pub enum LimitKind {
     CardUnused,
     /// The server is as old as a server may become, and its card rests.
     MaxAge,
+    /// No activity at the Hub; only for servers without a card.
+    Inactive,
 }
 
 /// Why nothing can be said.
@@ -137,6 +141,9 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The limit that is reached by the clocks alone, even where the verdict is not Idle.
     pub reached: Option<LimitKind>,
+    /// Since when the session is quiet by at least one limit that is reached: a warning from before
+    /// that is about an earlier spell.
+    pub quiet_since: Option<Timestamp>,
     /// The clocks; absent where the session could not be told by its start.
     pub clocks: Option<Clocks>,
     /// The rule that applied.

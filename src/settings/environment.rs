@@ -80,6 +80,11 @@ impl Environment {
         let bad =
             |why: &str| format!("the service's `url` ({text}) {why}: write it like http://127.0.0.1:10182");
         let url = Url::parse(text).map_err(|_| bad("is no address"))?;
+        if url.scheme() != "http" {
+            // Under internal_ssl, too, the Hub speaks to a service as its `url` says. With https it cannot even
+            // ask (JupyterHub 5 and 6 use a server's TLS context for it), and ends itself after half a minute.
+            return Err(bad("is not plain http, which the Hub cannot check"));
+        }
         let port = url.port_or_known_default().filter(|port| *port != 0).ok_or_else(|| bad("has no port"))?;
         let ip = match url.host() {
             Some(Host::Ipv4(ip)) => ip.into(),

@@ -51,6 +51,8 @@ pub struct Settings {
     pub store: PathBuf,
     /// What cards cost.
     pub cost: Cost,
+    /// Whether `--cull-users` was given, which this program does not do.
+    pub users_were_to_be_deleted: bool,
 }
 
 /// Where settings come from.
@@ -82,12 +84,12 @@ impl Sources {
     }
 
     fn settings(&self, file: &raw::File) -> Result<Settings, SettingsError> {
-        let mut policy = policy::policy(file)?;
+        let mut policy = policy::policy(file, &self.flags)?;
         policy.mode = self.mode.unwrap_or(policy.mode);
         supported(file)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
-        if policy.mode > Mode::Observe && post.is_none() {
+        if policy.mode > Mode::Observe && post.is_none() && policy.cpu_servers.is_none() {
             let what = format!(
                 "mode \"{}\" warns people by mail: add a [mail] section, or use \"observe\"",
                 policy.mode
@@ -95,7 +97,10 @@ impl Sources {
             return Err(SettingsError::key("mode", what));
         }
         Ok(Settings {
-            cycle: cycle(file, &policy)?,
+            cycle: self
+                .flags
+                .cycle()
+                .map_or_else(|| cycle(file, &policy), |every| Ok(std(every.min(policy.max_gap))))?,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
@@ -106,6 +111,7 @@ impl Sources {
             policy,
             post,
             cost: Cost::new(&file.cost)?,
+            users_were_to_be_deleted: self.flags.cull_users.unwrap_or(false),
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
         })
     }
@@ -119,7 +125,10 @@ impl Sources {
                 ),
             )
         };
-        let api_url = match (&raw.api_url, self.environment.get("JUPYTERHUB_API_URL")) {
+        let api_url = match (
+            self.flags.url.as_ref().or(raw.api_url.as_ref()),
+            self.environment.get("JUPYTERHUB_API_URL"),
+        ) {
             (Some(url), _) => url.clone(),
             (None, Some(url)) => Url::parse(url)
                 .map_err(|e| SettingsError::new(format!("$JUPYTERHUB_API_URL is no address: {e}")))?,
@@ -133,21 +142,23 @@ impl Sources {
         Ok(HubSettings {
             api_url,
             token,
-            page_size: raw.page_size,
-            concurrency: raw.concurrency.unwrap_or(10).clamp(1, 100),
+            page_size: self.flags.api_page_size.or(raw.page_size).filter(|size| *size > 0),
+            concurrency: self.flags.concurrency.or(raw.concurrency).map_or(10, requests_at_once),
             request_timeout: raw.request_timeout.map_or(Duration::from_secs(30), |time| std(time.0)),
             tls: self.environment.tls(),
         })
     }
 }
 
-/// The policy of a config file, or the defaults where there is none.
+/// The policy of a config file, or the defaults where there is none, for a replay: a trace tells
+/// itself whether mail went out.
 pub fn policy_of(file: Option<&Path>) -> Result<Policy, SettingsError> {
     let (raw, text) = read(file)?;
-    policy::policy(&raw).map_err(|error| match file {
+    let policy = policy::policy(&raw, &Flags::default()).map_err(|error| match file {
         Some(path) => error.locate(&text).in_file(path),
         None => error,
-    })
+    })?;
+    Ok(Policy { can_warn: true, ..policy })
 }
 
 fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
@@ -182,6 +193,11 @@ fn cycle(file: &raw::File, policy: &Policy) -> Result<Duration, SettingsError> {
         ));
     }
     Ok(std(cycle))
+}
+
+/// No limit means as many as a Hub can take without harm.
+fn requests_at_once(wanted: usize) -> usize {
+    if wanted == 0 { 100 } else { wanted.min(100) }
 }
 
 /// A secret, from a file of its own so that it stands in no config and no process list.

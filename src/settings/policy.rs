@@ -7,10 +7,10 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
 
 use super::raw;
-use super::{Limit, SettingsError};
+use super::{Flags, Limit, SettingsError};
 use crate::policy::{
-    Exemption, KeepOffer, KernelSource, Limits, Match, Mode, Overrides, Policy, ReasonNeed, Rule, Safety,
-    StopBudget, StopHours, Thresholds,
+    CpuServers, Exemption, KeepOffer, KernelSource, Limits, Match, Mode, Overrides, Policy, ReasonNeed, Rule,
+    Safety, StopBudget, StopHours, Thresholds,
 };
 
 const fn minutes(minutes: i64) -> SignedDuration {
@@ -22,7 +22,7 @@ const fn hours(hours: i64) -> SignedDuration {
 }
 
 /// The policy of a config file.
-pub fn policy(file: &raw::File) -> Result<Policy, SettingsError> {
+pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> {
     let telemetry = &file.telemetry;
     let stop_hours = file.policy.stop_hours.as_ref().map(stop_hours).transpose()?;
     let zone = stop_hours.as_ref().map_or(TimeZone::UTC, |hours| hours.zone.clone());
@@ -31,11 +31,14 @@ pub fn policy(file: &raw::File) -> Result<Policy, SettingsError> {
     unique_names(&rules)?;
     let ratio = |share: Option<super::Share>, default: f64| share.map_or(default, |share| share.0);
     Ok(Policy {
-        mode: mode(file.mode),
+        mode: mode(file.mode, flags),
         thresholds: Thresholds {
             sm: positive("telemetry.sm_threshold", ratio(telemetry.sm_threshold, 0.01))?,
             dram: positive("telemetry.dram_threshold", ratio(telemetry.dram_threshold, 0.01))?,
-            cpu_cores: positive("telemetry.cpu_busy_threshold", telemetry.cpu_busy_threshold.unwrap_or(0.1))?,
+            cpu_cores: positive(
+                "telemetry.cpu_busy_threshold",
+                telemetry.cpu_busy_threshold.unwrap_or(0.25),
+            )?,
         },
         max_gap: telemetry.max_gap.map_or(minutes(3), |gap| gap.0),
         min_coverage: ratio(telemetry.min_coverage, 0.95),
@@ -44,7 +47,9 @@ pub fn policy(file: &raw::File) -> Result<Policy, SettingsError> {
             Some(false) => KernelSource::HubOnly,
             Some(true) | None => KernelSource::Probed,
         },
-        limits: limits(&file.policy),
+        limits: limits(&file.policy, flags)?,
+        can_warn: file.mail.is_some(),
+        cpu_servers: cpu_servers(&file.cpu_servers, flags)?,
         rules,
         keep: keep(&file.policy.keep),
         stop_hours,
@@ -56,8 +61,10 @@ pub fn policy(file: &raw::File) -> Result<Policy, SettingsError> {
     })
 }
 
-fn mode(mode: Option<raw::Mode>) -> Mode {
+/// An entry for jupyterhub-idle-culler means to stop servers, and has no word for modes.
+fn mode(mode: Option<raw::Mode>, flags: &Flags) -> Mode {
     match mode {
+        None if flags.ask_for_cpu_servers() => Mode::Enforce,
         None | Some(raw::Mode::Observe) => Mode::Observe,
         Some(raw::Mode::Warn) => Mode::Warn,
         Some(raw::Mode::Enforce) => Mode::Enforce,
@@ -72,10 +79,11 @@ fn positive(key: &str, value: f64) -> Result<f64, SettingsError> {
     Err(SettingsError::key(key, format!("{value} must be more than 0")))
 }
 
-fn limits(raw: &raw::Policy) -> Limits {
+fn limits(raw: &raw::Policy, flags: &Flags) -> Result<Limits, SettingsError> {
     let limit = |limit: Option<Limit>, default| limit.map_or(Some(default), |limit| limit.0);
-    Limits {
-        warn_after: raw.warn_after.map_or(hours(1), |time| time.0),
+    let warn_after = raw.warn_after.map_or(hours(1), |time| time.0);
+    Ok(Limits {
+        warn_after: flags.idle_limit()?.unwrap_or(warn_after),
         grace: raw.grace.map_or(hours(1), |grace| grace.0),
         remind_before: raw
             .remind_before
@@ -83,8 +91,25 @@ fn limits(raw: &raw::Policy) -> Limits {
             .map_or(vec![minutes(15)], |all| all.iter().map(|t| t.0).collect()),
         connected_warn_after: limit(raw.connected_warn_after, hours(4)),
         card_unused_warn_after: limit(raw.card_unused_warn_after, hours(24)),
-        max_age: raw.max_age.and_then(|limit| limit.0),
+        max_age: flags.max_age().unwrap_or_else(|| raw.max_age.and_then(|limit| limit.0)),
+    })
+}
+
+/// Servers without a card are none of our business unless the file or the flags say so.
+fn cpu_servers(raw: &raw::CpuServers, flags: &Flags) -> Result<Option<CpuServers>, SettingsError> {
+    if !(raw.cull.unwrap_or(false) || flags.ask_for_cpu_servers()) {
+        return Ok(None);
     }
+    let switch = |flag: Option<bool>, key: Option<bool>, default| flag.or(key).unwrap_or(default);
+    let idle_after = raw.idle_after.map_or(hours(1), |time| time.0);
+    Ok(Some(CpuServers {
+        idle_after: flags.idle_limit()?.unwrap_or(idle_after),
+        max_age: flags.max_age().unwrap_or_else(|| raw.max_age.and_then(|limit| limit.0)),
+        admins: switch(flags.cull_admin_users, raw.admins, true),
+        default_servers: switch(flags.cull_default_servers, raw.default_servers, true),
+        named_servers: switch(flags.cull_named_servers, raw.named_servers, true),
+        remove_named: switch(flags.remove_named_servers, raw.remove_named_servers, false),
+    }))
 }
 
 fn keep(raw: &raw::Keep) -> KeepOffer {

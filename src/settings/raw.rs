@@ -23,6 +23,8 @@ pub struct File {
     pub rule: Vec<Rule>,
     #[serde(default)]
     pub safety: Safety,
+    #[serde(default)]
+    pub cpu_servers: CpuServers,
     pub mail: Option<Mail>,
     #[serde(default)]
     pub store: Store,
@@ -164,6 +166,18 @@ pub struct Safety {
     pub max_stops_per_cycle: Option<Stops>,
     pub freeze_share: Option<Share>,
     pub freeze_min_sessions: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuServers {
+    pub cull: Option<bool>,
+    pub idle_after: Option<Length>,
+    pub max_age: Option<Limit>,
+    pub admins: Option<bool>,
+    pub default_servers: Option<bool>,
+    pub named_servers: Option<bool>,
+    pub remove_named_servers: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

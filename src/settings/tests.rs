@@ -107,5 +107,37 @@ fn a_service_answers_where_the_hub_looks_for_it() {
     assert_eq!(service("http://localhost:80/").unwrap().listen.to_string(), "127.0.0.1:80");
     assert_eq!(service("http://hub:10182").unwrap().listen.to_string(), "0.0.0.0:10182");
     assert!(service("http://127.0.0.1:0/").is_err());
+    assert!(service("https://127.0.0.1:10182").unwrap_err().contains("write it like http://"));
     assert!(Environment::default().service().is_none());
+}
+
+fn with_flags(flags: Flags) -> Settings {
+    Sources { environment: hub(), flags, ..Sources::default() }.load().unwrap()
+}
+
+#[test]
+fn an_entry_for_the_idle_culler_stops_servers_without_a_card_as_before() {
+    let flags = Flags { timeout: Some(3600), cull_every: Some(600), max_age: Some(0), ..Flags::default() };
+    let settings = with_flags(flags);
+    let cpu = settings.policy.cpu_servers.unwrap();
+    assert_eq!((cpu.idle_after, cpu.max_age), (SignedDuration::from_hours(1), None));
+    assert!(cpu.admins && cpu.default_servers && cpu.named_servers && !cpu.remove_named);
+    assert_eq!(settings.policy.mode, Mode::Enforce);
+    assert!(!settings.policy.can_warn, "cards stay where they are until there is mail");
+    assert_eq!(settings.cycle, Duration::from_secs(180), "no pause is longer than max_gap");
+}
+
+#[test]
+fn without_being_asked_servers_without_a_card_are_none_of_our_business() {
+    assert_eq!(with_flags(Flags::default()).policy.cpu_servers, None);
+    let only_switches = Flags { cull_admin_users: Some(false), concurrency: Some(0), ..Flags::default() };
+    assert_eq!(with_flags(only_switches).policy.cpu_servers, None);
+    assert!(load("[cpu_servers]\ncull = true\n").unwrap().policy.cpu_servers.is_some());
+}
+
+#[test]
+fn a_timeout_of_zero_is_refused_with_the_remedy() {
+    let flags = Flags { timeout: Some(0), ..Flags::default() };
+    let error = Sources { environment: hub(), flags, ..Sources::default() }.load().unwrap_err();
+    assert!(error.to_string().contains("--timeout"), "{error}");
 }

@@ -93,6 +93,7 @@ impl Store {
         connection.busy_timeout(BUSY).map_err(failed("open"))?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed("open"))?;
         connection.pragma_update(None, "synchronous", "FULL").map_err(failed("open"))?;
+        connection.pragma_update(None, "cache_size", -256).map_err(failed("open"))?; // KiB: it is only written
         migrations::migrate(&mut connection, path)?;
         Ok(Self { connection, path: path.to_owned(), _lock: Some(lock) })
     }
@@ -132,24 +133,24 @@ impl Store {
         Ok(ledger)
     }
 
-    /// Saves all of it, and forgets the records that are gone.
+    /// Saves what is not saved yet, forgetting what is gone.
     pub fn save(&mut self, ledger: &Ledger) -> Result<(), StoreError> {
         self.write(|transaction| {
-            transaction.execute("DELETE FROM session", [])?;
-            for (id, record) in &ledger.records {
-                put_record(transaction, id, record)?;
+            for id in &ledger.unsaved {
+                match ledger.records.get(id) {
+                    Some(record) => put_record(transaction, id, record)?,
+                    None => forget_record(transaction, id)?,
+                }
             }
             put_state(transaction, "freeze", ledger.freeze.as_ref())
         })
     }
 
-    /// Saves one record at once: a step was taken that must not be forgotten.
-    pub fn save_record(&mut self, id: &ServerId, record: &Record) -> Result<(), StoreError> {
-        self.write(|transaction| put_record(transaction, id, record))
-    }
-
     /// Appends to the log of what happened.
     pub fn log(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
         self.write(|transaction| {
             for entry in entries {
                 let (user, server) = entry.server.as_ref().map(|id| (&id.user.0, &id.name.0)).unzip();
@@ -208,10 +209,15 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 }
 
 fn put_record(connection: &Connection, id: &ServerId, record: &Record) -> rusqlite::Result<()> {
-    connection.execute(
-        "INSERT OR REPLACE INTO session (user, server, record) VALUES (?1, ?2, ?3)",
-        params![id.user.0, id.name.0, json(record)?],
-    )?;
+    let mut put = connection
+        .prepare_cached("INSERT OR REPLACE INTO session (user, server, record) VALUES (?1, ?2, ?3)")?;
+    put.execute(params![id.user.0, id.name.0, json(record)?])?;
+    Ok(())
+}
+
+fn forget_record(connection: &Connection, id: &ServerId) -> rusqlite::Result<()> {
+    let mut forget = connection.prepare_cached("DELETE FROM session WHERE user = ?1 AND server = ?2")?;
+    forget.execute(params![id.user.0, id.name.0])?;
     Ok(())
 }
 

@@ -15,6 +15,7 @@ fn ledger() -> Ledger {
         accepted: at(5_000),
         deadline: at(8_600),
         limit: LimitKind::Nobody,
+        stop_follows: true,
         message_id: "1@example.org".to_owned(),
         reminded: vec![SignedDuration::from_mins(15)],
     });
@@ -25,12 +26,16 @@ fn ledger() -> Ledger {
     ledger
 }
 
+fn unsaved(ledger: Ledger) -> Ledger {
+    Ledger { unsaved: ledger.records.keys().cloned().collect(), ..ledger }
+}
+
 #[test]
 fn what_is_saved_is_there_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");
     let mut store = Store::open(&path).unwrap();
-    store.save(&ledger()).unwrap();
+    store.save(&unsaved(ledger())).unwrap();
     // No orderly end: the file is looked at while the first process has it open.
     let seen = Store::open_read_only(&path).unwrap().unwrap().load().unwrap();
     assert_eq!(seen, ledger());
@@ -40,9 +45,25 @@ fn what_is_saved_is_there_after_a_crash() {
 fn a_session_that_is_gone_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
-    store.save(&ledger()).unwrap();
-    store.save(&Ledger::default()).unwrap();
+    store.save(&unsaved(ledger())).unwrap();
+    store.save(&Ledger { unsaved: unsaved(ledger()).unsaved, ..Ledger::default() }).unwrap();
     assert_eq!(store.load().unwrap(), Ledger::default());
+}
+
+#[test]
+fn only_what_changed_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
+    store.save(&unsaved(ledger())).unwrap();
+    let mut after = ledger();
+    let changed = ServerId::new("a/b @ö", "");
+    after.records.get_mut(&changed).unwrap().idle = true;
+    after.records.remove(&ServerId::new("a/b @ö", "n 1")); // but nobody said so
+    after.unsaved.insert(changed.clone());
+    store.save(&after).unwrap();
+    let seen = store.load().unwrap();
+    assert!(seen.records[&changed].idle);
+    assert_eq!(seen.records.len(), 2);
 }
 
 #[test]
@@ -75,7 +96,7 @@ fn a_file_that_is_no_ledger_is_refused_and_not_overwritten() {
 fn a_record_that_does_not_parse_is_an_error_and_not_an_empty_ledger() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
-    store.save(&ledger()).unwrap();
+    store.save(&unsaved(ledger())).unwrap();
     store.connection.execute("UPDATE session SET record = '{}'", []).unwrap();
     assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })));
 }

@@ -4,8 +4,9 @@
 //! tree below the process the Hub named, and the uid where it stands for exactly one server. What a
 //! process says of itself is shown to people and at most protects. More than one answer is no answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use super::cgroup::{container_id, kept_by_system, slurm_job};
 use super::process_table::{Process, ProcessTable};
 use crate::domain::{ServerId, SpawnerState};
 
@@ -16,6 +17,8 @@ pub enum Basis {
     Unit,
     /// The control group of the server's container.
     Container,
+    /// The control group of the server's batch job.
+    Job,
     /// Descent from the process that the Hub names.
     ProcessTree,
     /// The uid, which exactly one running server has.
@@ -61,10 +64,11 @@ pub fn attribute(
     servers: &[(ServerId, SpawnerState)],
     table: &ProcessTable,
 ) -> Attribution {
+    let roster = Roster::new(servers);
     let mut result = Attribution::default();
     for pid in pids {
         let process = table.get(pid);
-        if let Some((server, basis)) = process.and_then(|p| owner(p, servers, table)) {
+        if let Some((server, basis)) = process.and_then(|p| owner(p, &roster, table)) {
             result.owners.insert(pid, (server.clone(), basis));
         } else {
             result.unattributed.push(Unattributed {
@@ -84,9 +88,10 @@ pub fn all_members(
     servers: &[(ServerId, SpawnerState)],
     table: &ProcessTable,
 ) -> BTreeMap<ServerId, Vec<u32>> {
+    let roster = Roster::new(servers);
     let mut members: BTreeMap<ServerId, Vec<u32>> = BTreeMap::new();
     for process in table.iter() {
-        if let Ok(Some((server, _))) = by_cgroup_or_tree(process, servers, table) {
+        if let Ok(Some((server, _))) = by_cgroup_or_tree(process, &roster, table) {
             members.entry(server.clone()).or_default().push(process.pid);
         }
     }
@@ -101,9 +106,65 @@ pub fn members(server: &ServerId, servers: &[(ServerId, SpawnerState)], table: &
 type Running = (ServerId, SpawnerState);
 type Owner<'a> = (&'a ServerId, Basis);
 
-fn owner<'a>(process: &Process, servers: &'a [Running], table: &ProcessTable) -> Option<Owner<'a>> {
-    match by_cgroup_or_tree(process, servers, table) {
-        Ok(None) => by_uid(process, servers, table),
+/// The running servers by what leads to them: there may be thousands, and as many processes.
+struct Roster<'a> {
+    servers: &'a [Running],
+    units: HashMap<&'a str, Vec<&'a Running>>,
+    containers: HashMap<&'a str, Vec<&'a Running>>,
+    jobs: HashMap<&'a str, Vec<&'a Running>>,
+    roots: HashMap<u32, Vec<&'a Running>>,
+}
+
+impl<'a> Roster<'a> {
+    fn new(servers: &'a [Running]) -> Self {
+        let (units, containers, jobs) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut roster = Self { servers, units, containers, jobs, roots: HashMap::new() };
+        for server in servers {
+            let spawner = &server.1;
+            if let Some(unit) = spawner.unit.as_deref().filter(|unit| !unit.is_empty()) {
+                roster.units.entry(unit).or_default().push(server);
+            }
+            if let Some(id) = spawner.container.as_deref().filter(|id| id.len() >= MIN_CONTAINER_ID) {
+                roster.containers.entry(id).or_default().push(server);
+            }
+            if let Some(job) = spawner.job.as_deref() {
+                roster.jobs.entry(job).or_default().push(server);
+            }
+            if let Some(root) = root(spawner) {
+                roster.roots.entry(root).or_default().push(server);
+            }
+        }
+        roster
+    }
+
+    /// The servers in whose control group, or below it, the process is.
+    fn by_group(&self, process: &Process, own_uid: u32) -> Vec<(&'a Running, Basis)> {
+        let mut found: Vec<(&Running, Basis)> = Vec::new();
+        let mut add = |servers: Option<&Vec<&'a Running>>, basis| {
+            for server in servers.into_iter().flatten().copied() {
+                if !found.iter().any(|(known, _)| std::ptr::eq(*known, server)) {
+                    found.push((server, basis));
+                }
+            }
+        };
+        for path in &process.cgroups {
+            add(slurm_job(kept_by_system(path, own_uid)).and_then(|job| self.jobs.get(job)), Basis::Job);
+            for group in kept_by_system(path, own_uid) {
+                add(group.strip_suffix(".service").and_then(|unit| self.units.get(unit)), Basis::Unit);
+                add(container_id(group).and_then(|id| self.containers.get(id)), Basis::Container);
+            }
+        }
+        found
+    }
+
+    fn rooted_at(&self, pid: u32) -> &[&'a Running] {
+        self.roots.get(&pid).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn owner<'a>(process: &Process, roster: &Roster<'a>, table: &ProcessTable) -> Option<Owner<'a>> {
+    match by_cgroup_or_tree(process, roster, table) {
+        Ok(None) => by_uid(process, roster.servers, table),
         Ok(found) => found,
         Err(Ambiguous) => None,
     }
@@ -114,72 +175,36 @@ struct Ambiguous;
 
 fn by_cgroup_or_tree<'a>(
     process: &Process,
-    servers: &'a [Running],
+    roster: &Roster<'a>,
     table: &ProcessTable,
 ) -> Result<Option<Owner<'a>>, Ambiguous> {
-    let in_group: Vec<(&Running, Basis)> = servers
-        .iter()
-        .filter_map(|server| Some((server, group_of(process, &server.1, table.own_uid())?)))
-        .collect();
+    let in_group = roster.by_group(process, table.own_uid());
     match in_group[..] {
-        [] => by_tree(process, servers.iter(), table),
+        [] => by_tree(process, roster, |_| true, table),
         [((id, _), basis)] => Ok(Some((id, basis))),
         // Named servers of one user may share a unit: the tree tells them apart.
-        _ => match by_tree(process, in_group.into_iter().map(|(server, _)| server), table)? {
-            None => Err(Ambiguous),
-            found => Ok(found),
-        },
-    }
-}
-
-/// Whether the process is in the server's control group or below it.
-fn group_of(process: &Process, spawner: &SpawnerState, own_uid: u32) -> Option<Basis> {
-    let unit = spawner.unit.as_deref().filter(|unit| !unit.is_empty());
-    let container = spawner.container.as_deref();
-    let container = container.filter(|id| id.len() >= MIN_CONTAINER_ID);
-    let mut groups = process.cgroups.iter().flat_map(|p| kept_by_system(p, own_uid));
-    groups.find_map(|group| {
-        if unit.is_some() && group.strip_suffix(".service") == unit {
-            Some(Basis::Unit)
-        } else if container.is_some() && container_id(group) == container {
-            Some(Basis::Container)
-        } else {
-            None
+        _ => {
+            let among = |server: &Running| in_group.iter().any(|(other, _)| std::ptr::eq(*other, server));
+            match by_tree(process, roster, among, table)? {
+                None => Err(Ambiguous),
+                found => Ok(found),
+            }
         }
-    })
-}
-
-/// The groups of a path down to where a user's own systemd begins: below that, a user may name groups
-/// as he likes, after somebody else's server for instance. Our own account is trusted.
-fn kept_by_system(path: &str, own_uid: u32) -> impl Iterator<Item = &str> {
-    path.split('/').take_while(move |group| {
-        let user = group.strip_prefix("user@").and_then(|s| s.strip_suffix(".service"));
-        user.is_none_or(|uid| uid.parse() == Ok(own_uid))
-    })
+    }
 }
 
 /// Docker's short ids have twelve digits; anything shorter is no id.
 const MIN_CONTAINER_ID: usize = 12;
 
-/// The container in a part of a control group's path: a bare id (cgroupfs driver) or
-/// `docker-ID.scope`, `cri-containerd-ID.scope` and the like (systemd driver).
-fn container_id(part: &str) -> Option<&str> {
-    let Some(scope) = part.strip_suffix(".scope") else {
-        return Some(part);
-    };
-    // Podman's monitor is no part of the container.
-    let (runtime, id) = scope.rsplit_once('-')?;
-    (runtime != "libpod-conmon").then_some(id)
-}
-
 /// The server whose named process is the nearest ancestor.
 fn by_tree<'a>(
     process: &Process,
-    servers: impl Iterator<Item = &'a Running> + Clone,
+    roster: &Roster<'a>,
+    among: impl Fn(&Running) -> bool,
     table: &ProcessTable,
 ) -> Result<Option<Owner<'a>>, Ambiguous> {
     for pid in table.ancestry(process.pid) {
-        let mut rooted = servers.clone().filter(|(_, s)| root(s) == Some(pid));
+        let mut rooted = roster.rooted_at(pid).iter().filter(|server| among(server));
         match (rooted.next(), rooted.next()) {
             (None, _) => {}
             (Some((id, _)), None) => return Ok(Some((id, Basis::ProcessTree))),

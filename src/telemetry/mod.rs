@@ -1,6 +1,7 @@
 //! What the cards do and who holds them: readings only, no opinion about idleness.
 
 pub mod attribution;
+pub mod cgroup;
 pub mod listeners;
 pub mod nvml;
 pub mod process_table;

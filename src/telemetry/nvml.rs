@@ -1,13 +1,19 @@
 //! The cards of this machine, through NVML.
 //!
-//! What is credited as watched, and why: the driver samples each card every 139 ms into a ring of ten
-//! seconds. Polled more often than that, the ring speaks for all the time between two polls
-//! (`nvml/ring.rs`). Where there is no ring, the utilization rates speak for a sixth of a second per
-//! poll, which is far from enough to call a card idle. Per-process utilization and the other engines
-//! can prove work but never rest (`nvml/signals.rs`).
+//! What is credited as watched, and why. Hopper and newer have performance counters (GPM): two samples
+//! tell all that happened between them, as doubles (`nvml/gpm.rs`). Everywhere the driver samples each
+//! card every 139 ms into a ring of ten seconds; polled more often than that, the ring speaks for all
+//! the time between two polls (`nvml/ring.rs`). Where there is neither, the utilization rates speak for
+//! a sixth of a second per poll, which is far from enough to call a card idle. Per-process utilization
+//! and the other engines can prove work but never rest (`nvml/signals.rs`).
 //!
-//! Not read yet: GPM (Hopper and newer) and the instances of a MIG card.
+//! A card that MIG shares out is read instance by instance, which takes GPM (`nvml/mig.rs`). Energy and
+//! power are not read: what a card draws at rest depends on its clocks and on whether a context is
+//! open, and sensors miss short work, so they prove neither work nor rest.
 
+mod gpm;
+mod mig;
+mod processes;
 mod read;
 mod ring;
 mod signals;
@@ -49,6 +55,9 @@ pub struct NvmlSampler {
 impl NvmlSampler {
     const POLL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+    /// A card that is never watched again would be a card that nobody gets back.
+    const RELEASE_MAX: Duration = Duration::from_secs(24 * 3600);
+
     /// How long the thread may take to end before it is left behind.
     const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -83,7 +92,15 @@ impl NvmlSampler {
         Ok(state.readings(|window| window.peek()))
     }
 
+    /// Lets go of NVML for some time, so that the driver can be reloaded, a card reset or MIG set up.
+    /// Until then, a day at most, there are no readings: a gap and never rest. Zero takes it up again.
+    pub fn release(&self, time: Duration) {
+        let until = Instant::now() + time.min(Self::RELEASE_MAX);
+        self.shared.update(|state| state.release(until));
+    }
+
     /// Blocks until a poll is complete that was begun at `since` or later, and asks for one at once.
+    /// It also lists the processes anew.
     /// Returns early with the reason where NVML cannot be used.
     pub fn wait_for_poll(&self, since: Instant, timeout: Duration) -> Result<(), TelemetryError> {
         self.shared.update(|state| state.want(since));
@@ -115,3 +132,6 @@ impl Drop for NvmlSampler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

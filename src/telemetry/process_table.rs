@@ -77,7 +77,8 @@ impl ProcessTable {
         // A table read while processes come and go may hold a circle.
         while let Some(process) = next.filter(|p| !line.contains(&p.pid)) {
             line.push(process.pid);
-            next = self.get(process.parent);
+            // Who started later did not start it: that pid was given anew while the table was read.
+            next = self.get(process.parent).filter(|parent| parent.start_ticks <= process.start_ticks);
         }
         line
     }

@@ -108,7 +108,11 @@ impl Window {
         Seen {
             sm: self.proven(self.sm, |poll| poll.sm),
             dram: self.proven(self.dram, |poll| poll.dram),
-            engines: self.engines.clone(),
+            engines: self
+                .engines
+                .iter()
+                .map(|(&engine, &seen)| (engine, self.standing(engine, seen)))
+                .collect(),
             covered: self.covered,
             largest_gap: self.largest_gap.max(self.open_gap()),
             unreadable,
@@ -130,6 +134,12 @@ impl Window {
     fn proven(&self, peak: Option<Ratio>, newest: fn(&Poll) -> Option<Ratio>) -> Option<Ratio> {
         let readable = self.last.as_ref().is_some_and(|poll| newest(poll).is_some());
         peak.filter(|p| readable || p.get() > 0.0)
+    }
+
+    /// The same of an engine; one that the newest poll does not name is not being told about.
+    fn standing(&self, engine: Engine, seen: Option<Ratio>) -> Option<Ratio> {
+        let failed = self.last.as_ref().is_some_and(|poll| poll.engines.get(&engine) == Some(&None));
+        seen.filter(|seen| !failed || seen.get() > 0.0)
     }
 
     /// How long the polls have been failing. It may have begun before this window.

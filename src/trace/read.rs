@@ -22,7 +22,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// The first line does not name the format.
-    #[error("line 1: a trace begins with {{\"trace\":\"gpu-culler/1\"}}, this one with: {0}")]
+    #[error("a trace begins with {{\"trace\":\"gpu-culler/1\"}}, this one with: {0}")]
     Format(String),
     /// A line says something else than a trace can.
     #[error("line {line}: {what}")]
@@ -38,33 +38,39 @@ const FORMAT: &str = "gpu-culler/1";
 
 /// The lines of a trace after its header. Empty lines are passed over.
 pub fn read(source: impl BufRead) -> impl Iterator<Item = Result<Line, TraceError>> {
-    source
+    let mut lines = source
         .lines()
         .enumerate()
         .map(|(index, text)| (index + 1, text))
         .filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim().is_empty()))
-        .filter_map(|(line, text)| match text {
-            Ok(text) => read_line(line, &text).transpose(),
-            Err(source) => Some(Err(TraceError::Io { line, source })),
-        })
+        .peekable();
+    let empty = lines.peek().is_none().then(|| Err(TraceError::Format("nothing".to_owned())));
+    let read = lines.enumerate().filter_map(|(index, (line, text))| match text {
+        Ok(text) if index == 0 => read_header(&text).err().map(Err),
+        Ok(text) => Some(read_line(line, &text)),
+        Err(source) => Some(Err(TraceError::Io { line, source })),
+    });
+    empty.into_iter().chain(read)
 }
 
-fn read_line(line: usize, text: &str) -> Result<Option<Line>, TraceError> {
-    let bad = |what: String| TraceError::Line { line, what };
-    if line == 1 {
-        return match serde_json::from_str::<wire::Header>(text) {
-            Ok(header) if header.trace == FORMAT => Ok(None),
-            _ => Err(TraceError::Format(text.chars().take(80).collect())),
-        };
+/// Some editors begin a file with a byte order mark.
+fn read_header(text: &str) -> Result<(), TraceError> {
+    match serde_json::from_str::<wire::Header>(text.trim_start_matches('\u{feff}')) {
+        Ok(header) if header.trace == FORMAT => Ok(()),
+        _ => Err(TraceError::Format(text.chars().take(80).collect())),
     }
+}
+
+fn read_line(line: usize, text: &str) -> Result<Line, TraceError> {
+    let bad = |what: String| TraceError::Line { line, what };
     let value: serde_json::Value = serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
     if value.get("expect").is_some() {
         let expect: ExpectLine = serde_json::from_value(value).map_err(|e| bad(e.to_string()))?;
         let all = expect.expect.into_iter().map(expectation).collect::<Result<_, _>>();
-        return all.map(Line::Expected).map(Some).map_err(bad);
+        return all.map(Line::Expected).map_err(bad);
     }
     let wire: wire::Observation = serde_json::from_value(value).map_err(|e| bad(e.to_string()))?;
-    observation(wire).map(|seen| Some(Line::Observed(seen))).map_err(bad)
+    observation(wire).map(Line::Observed).map_err(bad)
 }
 
 #[derive(serde::Deserialize)]
@@ -122,7 +128,7 @@ fn given_keep(wire: wire::Keep) -> Result<GivenKeep, String> {
     Ok(GivenKeep {
         server: server_id(&wire.server)?,
         length: duration(&wire.length)?,
-        by: wire.by,
+        by: wire.by.unwrap_or_else(|| "somebody".to_owned()),
         reason: wire.reason,
     })
 }
@@ -136,7 +142,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
     Ok(Session {
         jupyter: wire
             .jupyter
-            .map(jupyter)
+            .and_then(jupyter)
             .ok_or_else(|| "the single-user server could not be read".to_owned()),
         gpus,
         holds: Vec::new(),
@@ -152,13 +158,14 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             last_activity: wire.last_activity,
             pending: wire.pending,
             ready: wire.ready,
-            addresses: std::collections::BTreeMap::new(),
+            addresses: Vec::new(),
             spawner: SpawnerState::default(),
         },
     })
 }
 
-fn jupyter(wire: wire::Jupyter) -> Jupyter {
+/// `None` where any part that tells of use could not be read.
+fn jupyter(wire: wire::Jupyter) -> Option<Jupyter> {
     let kernel = |kernel: wire::Kernel| Kernel {
         id: kernel.id,
         state: KernelState::from(kernel.state),
@@ -168,15 +175,18 @@ fn jupyter(wire: wire::Jupyter) -> Jupyter {
     };
     let terminal =
         |terminal: wire::Terminal| Terminal { name: terminal.name, last_activity: terminal.last_activity };
-    Jupyter {
+    Some(Jupyter {
         last_activity: wire.last_activity,
         connections: wire.connections,
-        kernels: wire.kernels.into_iter().map(kernel).collect(),
-        terminals: wire.terminals.into_iter().map(terminal).collect(),
-    }
+        kernels: wire.kernels?.into_iter().map(kernel).collect(),
+        terminals: wire.terminals?.into_iter().map(terminal).collect(),
+    })
 }
 
+/// Where it is not told how much was watched, nothing was; where not how well, all of it may be a gap.
 fn sample(wire: wire::Gpu) -> Result<GpuSample, String> {
+    let covered = wire.covered.as_deref().map_or(Ok(Duration::ZERO), duration)?;
+    let largest_gap = wire.largest_gap.as_deref().map_or(Ok(covered), duration)?;
     let engines = [
         (Engine::Tensor, wire.tensor),
         (Engine::Copy, wire.copy),
@@ -194,8 +204,8 @@ fn sample(wire: wire::Gpu) -> Result<GpuSample, String> {
             .collect(),
         memory_used: wire.memory_used,
         processes: wire.processes,
-        covered: duration(&wire.covered)?,
-        largest_gap: duration(&wire.largest_gap)?,
+        covered,
+        largest_gap,
         unreadable: None,
     })
 }

@@ -1,9 +1,13 @@
-//! The lines of a trace as they are written.
+//! The lines of a trace as they are written. Reading is patient: what is absent or `null` is taken for
+//! what can do no harm, which is "not known" wherever a decision hangs on it.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Header {
@@ -15,21 +19,24 @@ pub struct Header {
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Observation {
     pub at: Timestamp,
+    #[serde(default, deserialize_with = "or_default")]
     pub hub: State,
+    #[serde(default, deserialize_with = "or_default")]
     pub telemetry: State,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub waiting: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<Server>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub keeps: Vec<Keep>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mail: Option<Mail>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
+    #[default]
     Ok,
     Down,
 }
@@ -45,22 +52,23 @@ pub enum Mail {
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Server {
     pub user: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub server: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub groups: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub admin: bool,
     #[serde(default)]
     pub profile: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stamp")]
     pub started: Option<Timestamp>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stamp")]
     pub last_activity: Option<Timestamp>,
     #[serde(default)]
     pub pending: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
     pub ready: bool,
     #[serde(default)]
     pub jupyter: Option<Jupyter>,
@@ -72,22 +80,27 @@ pub struct Server {
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Jupyter {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stamp")]
     pub last_activity: Option<Timestamp>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub connections: u32,
-    pub kernels: Vec<Kernel>,
+    /// `None` is "not readable", and so is the whole of it then.
     #[serde(default)]
-    pub terminals: Vec<Terminal>,
+    pub kernels: Option<Vec<Kernel>>,
+    /// Absent where the server has no terminals at all; `null` is "not readable".
+    #[serde(default = "no_terminals")]
+    pub terminals: Option<Vec<Terminal>>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Kernel {
+    #[serde(default)]
     pub id: String,
+    #[serde(default, deserialize_with = "or_default")]
     pub state: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stamp")]
     pub last_activity: Option<Timestamp>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub connections: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notebook: Option<String>,
@@ -97,18 +110,18 @@ pub struct Kernel {
 pub struct Terminal {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stamp")]
     pub last_activity: Option<Timestamp>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Gpu {
     pub id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub model: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "reading")]
     pub sm: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "reading")]
     pub dram: Option<f64>,
     #[serde(default, deserialize_with = "offered", skip_serializing_if = "Option::is_none")]
     pub tensor: Option<Option<f64>>,
@@ -122,13 +135,46 @@ pub struct Gpu {
     pub memory_used: Option<u64>,
     #[serde(default)]
     pub processes: Option<u32>,
-    pub covered: String,
-    pub largest_gap: String,
+    #[serde(default)]
+    pub covered: Option<String>,
+    #[serde(default)]
+    pub largest_gap: Option<String>,
+}
+
+/// `null` means what absence means.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
+
+/// What is no number ("NaN", a blank) is no reading.
+fn reading<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    Value::deserialize(from).map(|value| value.as_f64())
 }
 
 /// An engine that is there but `null` was offered and not read; an absent one is not offered.
-fn offered<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<f64>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+fn offered<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<f64>>, D::Error> {
+    reading(from).map(Some)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "serde wants the field's type")]
+fn no_terminals() -> Option<Vec<Terminal>> {
+    Some(Vec::new())
+}
+
+fn stamp<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    let wrong = |text: &str| serde::de::Error::custom(format!("`{text}` is no instant"));
+    let text: Option<String> = Option::deserialize(from)?;
+    text.map(|text| instant(&text).ok_or_else(|| wrong(&text))).transpose()
+}
+
+/// Without a zone UTC is meant, as old Hubs do. A stamp beyond the end of time is a wrong clock
+/// somewhere, which is worth a replay and no refusal.
+fn instant(text: &str) -> Option<Timestamp> {
+    text.parse().ok().or_else(|| {
+        let civil: DateTime = text.trim_end_matches('Z').parse().ok()?;
+        let end = if civil.year() > 0 { Timestamp::MAX } else { Timestamp::MIN };
+        Some(Offset::UTC.to_timestamp(civil).unwrap_or(end))
+    })
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -136,7 +182,8 @@ pub struct Keep {
     pub server: String,
     #[serde(rename = "for")]
     pub length: String,
-    pub by: String,
+    #[serde(default)]
+    pub by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -148,6 +195,6 @@ pub struct Expect {
     pub event: String,
     #[serde(default)]
     pub between: Option<(Timestamp, Timestamp)>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub never: bool,
 }

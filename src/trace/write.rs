@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::wire;
-use crate::domain::{Engine, GpuSample, Jupyter, Ratio};
+use crate::domain::{Engine, GpuSample, Jupyter, Kernel, Ratio, Terminal};
 use crate::policy::{Session, Snapshot};
 
 /// The first line of a trace.
@@ -51,28 +51,22 @@ fn server(session: &Session) -> wire::Server {
 }
 
 fn jupyter(jupyter: &Jupyter) -> wire::Jupyter {
+    let kernel = |kernel: &Kernel| wire::Kernel {
+        id: kernel.id.clone(),
+        state: kernel.state.clone().into(),
+        last_activity: kernel.last_activity,
+        connections: kernel.connections,
+        notebook: kernel.notebook.clone(),
+    };
+    let terminal = |terminal: &Terminal| wire::Terminal {
+        name: terminal.name.clone(),
+        last_activity: terminal.last_activity,
+    };
     wire::Jupyter {
         last_activity: jupyter.last_activity,
         connections: jupyter.connections,
-        kernels: jupyter
-            .kernels
-            .iter()
-            .map(|kernel| wire::Kernel {
-                id: kernel.id.clone(),
-                state: kernel.state.clone().into(),
-                last_activity: kernel.last_activity,
-                connections: kernel.connections,
-                notebook: kernel.notebook.clone(),
-            })
-            .collect(),
-        terminals: jupyter
-            .terminals
-            .iter()
-            .map(|terminal| wire::Terminal {
-                name: terminal.name.clone(),
-                last_activity: terminal.last_activity,
-            })
-            .collect(),
+        kernels: Some(jupyter.kernels.iter().map(kernel).collect()),
+        terminals: Some(jupyter.terminals.iter().map(terminal).collect()),
     }
 }
 
@@ -90,8 +84,8 @@ fn gpu(sample: &GpuSample) -> wire::Gpu {
         decode: engine(Engine::Decode),
         memory_used: sample.memory_used,
         processes: sample.processes,
-        covered: humantime::format_duration(sample.covered).to_string(),
-        largest_gap: humantime::format_duration(sample.largest_gap).to_string(),
+        covered: Some(humantime::format_duration(sample.covered).to_string()),
+        largest_gap: Some(humantime::format_duration(sample.largest_gap).to_string()),
     }
 }
 

@@ -7,7 +7,6 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
 use super::Status;
-use crate::message::reasons;
 use crate::policy::Mode;
 
 type Labels = Vec<(&'static str, String)>;
@@ -43,14 +42,11 @@ fn service(status: &Status, registry: &mut Registry) {
 fn sessions(status: &Status, registry: &mut Registry) {
     let sessions = Family::<Labels, Gauge>::default();
     for word in ["busy", "idle", "unknown", "protected"] {
-        sessions.get_or_create(&vec![("verdict", word.to_owned())]).set(0);
+        let found = i64::try_from(status.found(word)).unwrap_or(i64::MAX);
+        sessions.get_or_create(&vec![("verdict", word.to_owned())]).set(found);
     }
     let cards = Family::<Labels, Gauge>::default();
     if let Some(report) = &status.report {
-        for decision in &report.plan.decisions {
-            let word = reasons::verdict_word(&decision.judgement.verdict).to_owned();
-            sessions.get_or_create(&vec![("verdict", word)]).inc();
-        }
         for card in &report.cards {
             let holder = match (card.servers.is_empty(), card.unattributed.is_empty()) {
                 (false, _) => "session",

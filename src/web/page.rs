@@ -4,20 +4,14 @@ use minijinja::{Environment, context};
 
 use super::Status;
 use crate::message::reasons;
-use crate::policy::Verdict;
 
 /// The whole page.
 pub fn render(status: &Status) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("templates/page.html"))?;
     let report = status.report.as_ref();
-    let decisions = || report.iter().flat_map(|report| &report.plan.decisions);
-    let verdicts = ["busy", "idle", "unknown", "protected"].map(|word| {
-        let count = decisions().filter(|d| reasons::verdict_word(&d.judgement.verdict) == word).count();
-        (word, count)
-    });
+    let verdicts = ["busy", "idle", "unknown", "protected"].map(|word| (word, status.found(word)));
     let cards = || report.iter().flat_map(|report| &report.cards);
-    let held_idle = decisions().filter(|d| matches!(d.judgement.verdict, Verdict::Idle(_))).count();
     environment.get_template("page.html")?.render(context! {
         mode => status.mode.map(|mode| mode.to_string()),
         troubles => status.troubles().into_iter().map(str::to_owned).collect::<Vec<_>>(),
@@ -25,7 +19,7 @@ pub fn render(status: &Status) -> Result<String, minijinja::Error> {
         last => report.map(|report| reasons::time(report.at)),
         frozen => report.is_some_and(|report| report.plan.freeze.is_frozen()),
         verdicts => verdicts,
-        idle => held_idle,
+        idle => status.found("idle"),
         cards => cards().count(),
         unattributed => cards().filter(|card| !card.unattributed.is_empty()).count(),
         cycles => status.counters.cycles,

@@ -1,7 +1,9 @@
 """A real Hub, real kernels, a fake card and a real mail server for each test."""
 
+import json
 import os
 import socket
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from culler_config import BASE, merged, to_toml
 from lab.hub import REPOSITORY, Hub
 from lab.people import Person
+from lab.waiting import eventually
 from mail_server import Mailbox
 
 CULLER = Path(os.environ.get("GPU_CULLER_BIN", REPOSITORY / "target/debug/gpu-culler"))
@@ -46,13 +49,13 @@ def card(tmp_path):
 def culler_config(tmp_path, mailbox):
     """Writes gpu-culler's configuration with the given changes, and returns its path."""
 
-    def write(**changes):
+    def write(name="gpu-culler.toml", **changes):
         paths = {
             "telemetry": {"nvml": {"library": str(LIBRARY)}},
             "mail": mailbox.settings(),
             "store": {"path": str(tmp_path / "gpu-culler.sqlite")},
         }
-        file = tmp_path / "gpu-culler.toml"
+        file = tmp_path / name
         file.write_text(to_toml(merged(merged(BASE, paths), changes)))
         return file
 
@@ -64,16 +67,13 @@ def start_hub(tmp_path, card, request):
     """Starts a Hub whose gpu-culler has this configuration file; ends every process of it after the test."""
     started = []
 
-    def start(config):
+    def start(config, kind=Hub):
         assert CULLER.exists(), f"{CULLER} is missing: run `make build`"
-        return start_with([CULLER, "run", "--config", config])
-
-    def start_with(command):
-        hub = Hub(tmp_path, command, environment={"FAKE_NVML_SCENE": str(card)})
+        command = [CULLER, "run", "--config", config]
+        hub = kind(tmp_path, command, environment={"FAKE_NVML_SCENE": str(card)})
         started.append(hub)
         return hub.start()
 
-    start.with_service = start_with
     yield start
     left = [process for hub in started for process in hub.kill()]
     for hub in started:
@@ -90,6 +90,33 @@ def arrive():
             return list(pool.map(lambda name: Person(hub, name).arrive(), names))
 
     return arrive_together
+
+
+class Ran:
+    """What a command came to."""
+
+    def __init__(self, process):
+        self.code = process.returncode
+        self.out = process.stdout
+        self.errors = process.stderr
+
+    def lines(self):
+        """The output of `--format json`."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def gpu_culler():
+    """Runs a command of gpu-culler with the environment that the Hub gave the service."""
+
+    def run(hub, config, *arguments, **environment):
+        given = eventually("the Hub started the service", hub.culler_process).environ()
+        command = [CULLER, *arguments, "--config", config]
+        return Ran(
+            subprocess.run(command, env={**given, **environment}, capture_output=True, text=True, timeout=60)
+        )
+
+    return run
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ BASE = {
         "max_gap": "15s",
         "min_coverage": 0.5,
         "warm_up": "3s",
+        "cpu_busy_threshold": 0.5,  # within a second or two a server's own housekeeping reaches less
         "nvml": {"poll": "1s"},
     },
     "policy": {

@@ -49,6 +49,10 @@ class Mailbox:
         """The mails to this address."""
         return [m for m in self.mails if address in (a for _, a in getaddresses(m.get_all("To", [])))]
 
+    def warnings(self):
+        """The mails that are no answers to earlier ones."""
+        return [m for m in self.mails if not m["In-Reply-To"]]
+
     # What aiosmtpd calls.
 
     async def handle_DATA(self, server, session, envelope):  # noqa: N802

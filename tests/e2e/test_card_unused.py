@@ -5,6 +5,7 @@ import time
 from lab import mail
 from lab.stories import forget_and_leave
 from lab.waiting import eventually, holds
+from other_hubs import LabHub
 from working import Repeating, Terminal, explain, get, hold
 
 WARN_AFTER, CARD_UNUSED, LATE = 5, 25, 15  # seconds
@@ -17,7 +18,7 @@ LIMITS = {
 
 
 def test_an_extension_that_polls_a_kernel_and_a_loop_in_a_terminal(start_hub, culler_config, arrive, mailbox):
-    hub = start_hub(culler_config(policy=LIMITS))
+    hub = start_hub(culler_config(policy=LIMITS), LabHub)
     pia, walt = arrive(hub, "pia", "walt")
     forget_and_leave(pia)
     hold(walt, card=1)

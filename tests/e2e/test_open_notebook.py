@@ -6,6 +6,7 @@ import pytest
 from browser import NOTEBOOK, Browser, LabUser
 from lab import mail
 from lab.waiting import eventually, holds
+from other_hubs import LabHub
 
 WARN_AFTER, CONNECTED, GRACE, LATE = 8, 25, 20, 10  # seconds
 
@@ -24,7 +25,7 @@ def test_an_open_notebook_postpones_the_warning_and_a_cell_takes_it_back(
         "connected_warn_after": f"{CONNECTED}s",
         "grace": f"{GRACE}s",
     }
-    hub = start_hub(culler_config(policy=limits))
+    hub = start_hub(culler_config(policy=limits), LabHub)
     nora = LabUser(hub, "nora", browser).arrive()
     used_at = nora.run_cell(1)
 

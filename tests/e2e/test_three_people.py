@@ -28,12 +28,13 @@ def test_only_the_abandoned_session_is_stopped_and_only_after_a_warning(start_hu
         return all(person.is_running() and is_alive(person.kernel.process) for person in (tina, carl))
 
     holds("tina and carl compute on", others_go_on, during=15)
-    (warning,) = mailbox.mails
+    warning, stopped = mailbox.mails
     accepted_at = datetime.fromtimestamp(warning.received_at, timezone.utc)
     assert gone_at - accepted_at >= timedelta(seconds=GRACE), "stopped before the promised time"
     assert hub.metrics("gpu_culler_warnings_total") == 1
     assert hub.metrics("gpu_culler_stops_total") == 1
     check_warning(warning, nora, deadline=accepted_at + timedelta(seconds=GRACE))
+    check_told(stopped, nora, warning)
 
 
 def check_warning(warning, nora: Person, deadline):
@@ -47,6 +48,14 @@ def check_warning(warning, nora: Person, deadline):
     assert "nora" in text
     promised = {f"{deadline + timedelta(minutes=around):%H:%M}" for around in (0, 1)}
     assert any(time in text for time in promised), f"none of {promised} in:\n{text}"
+
+
+def check_told(stopped, nora: Person, warning):
+    """It answers the warning, and tells what is lost and what is not."""
+    assert stopped.recipients == [nora.address]
+    assert stopped["In-Reply-To"] == warning["Message-ID"]
+    assert "stopped" in stopped["Subject"]
+    assert "Not lost: your files" in mail.plain_text(stopped)
 
 
 def now():

@@ -21,9 +21,14 @@ DEMO = REPOSITORY / "deploy" / "demo"
 PROXY_IN_PYTHON = [str(Path(sys.executable).parent / "configurable-http-proxy")]
 PROXY_IN_NODE = [str(REPOSITORY / "target/node/node_modules/.bin/configurable-http-proxy")]
 
+WENT_WELL = re.compile(r"JupyterHub log:\d+\] [23]\d\d |\[ConfigProxy\].*info.*: 2\d\d |ServerApp\] [23]\d\d ")
+
 
 class Hub:
     """One Hub in one directory. `culler` is the service's command, `environment` what service and kernels get."""
+
+    python = sys.executable  # whose jupyterhub it is
+    config = DEMO / "jupyterhub_config.py"
 
     def __init__(self, directory, culler, proxy=PROXY_IN_NODE, environment=None):
         self.directory = Path(directory).resolve()
@@ -34,6 +39,7 @@ class Hub:
         self.environment = {**(environment or {}), "PYTHONPATH": str(DEMO), processes.MARK: self.mark}
         self.log = self.directory / "hub.log"
         self.process = None
+        self.ports = None
         self.http = requests.Session()
         self.http.trust_env = False  # no proxy from the environment between this machine and itself
 
@@ -47,7 +53,13 @@ class Hub:
                 reason = f"start {attempt} of the Hub failed: {error}"
                 print(reason, file=sys.stderr)
                 self.kill()
+                self.ports = None
         raise RuntimeError(reason)
+
+    def crash(self):
+        """Kills the Hub and nothing else, as the kernel does when memory is short."""
+        self.process.kill()
+        self.process.wait()
 
     def stop(self, patience=20.0):
         """Lets the Hub end its servers and services itself, then ends what is left; returns what would not end."""
@@ -80,7 +92,7 @@ class Hub:
         return answer.json() if answer.content else None
 
     def page(self, path="", **arguments):
-        """The service's page as a visitor without a login gets it through the proxy."""
+        """The answer of the service to a visitor without a login, through the proxy."""
         return self.http.get(f"{self.public_url}/services/gpu-culler/{path}", timeout=10, **arguments)
 
     def metrics(self, name, **labels):
@@ -97,11 +109,13 @@ class Hub:
         return next((p for p in processes.of_run(self.mark) if p.cmdline()[: len(self.culler)] == self.culler), None)
 
     def log_tail(self, lines=40):
-        """The end of the Hub's log, with the service's lines in it."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+        """The end of the Hub's log, with the service's lines in it and without those about requests that went well."""
+        log = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join([line for line in log.splitlines() if not WENT_WELL.search(line)][-lines:])
 
     def _start_once(self):
-        public, hub, proxy_api, culler = (f"http://127.0.0.1:{port}" for port in free_ports(4))
+        self.ports = self.ports or free_ports(4)  # a Hub that starts again is where it was
+        public, hub, proxy_api, culler = (f"http://127.0.0.1:{port}" for port in self.ports)
         self.public_url, self.hub_url = public, hub
         settings = {
             "directory": str(self.directory),
@@ -118,7 +132,7 @@ class Hub:
         environment = {**os.environ, **self.environment, "LAB_SETTINGS": json.dumps(settings)}
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jupyterhub", "-f", str(DEMO / "jupyterhub_config.py")],
+                [str(self.python), "-m", "jupyterhub", "-f", str(self.config)],
                 cwd=self.directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -126,17 +140,18 @@ class Hub:
                 stderr=log,
                 start_new_session=True,
             )
+            log_begins = log.tell()
         began = time.monotonic()
-        eventually("the Hub is up", self._is_up_or_ended, within=60)
+        eventually("the Hub is up", lambda: self._is_up_or_ended(log_begins), within=60)
         if self.process.poll() is not None:
             raise AssertionError(f"it ended after {time.monotonic() - began:.0f} s with {self.process.returncode}")
 
-    def _is_up_or_ended(self):
+    def _is_up_or_ended(self, log_begins):
         if self.process.poll() is not None:
             return True
         try:
             return self.http.get(f"{self.public_url}/hub/health", timeout=5).status_code == 200 and (
-                "JupyterHub is now running" in self.log.read_text(errors="replace")
+                b"JupyterHub is now running" in self.log.read_bytes()[log_begins:]
             )
         except requests.RequestException:
             return False

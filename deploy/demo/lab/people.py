@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from urllib.parse import quote
 
 import psutil
 import websocket
@@ -11,27 +12,39 @@ from .waiting import eventually
 
 
 class Person:
-    """A user of the Hub with one server and one kernel."""
+    """A user of the Hub with one server, the default or a named one, and one kernel."""
 
-    def __init__(self, hub, name):
+    def __init__(self, hub, name, server_name=""):
         self.hub = hub
         self.name = name
+        self.server_name = server_name
         self.address = f"{name}@example.org"
         self.kernel = None
         self.server = None
+        self._user = f"/users/{quote(name, safe='')}"
+        self._server = f"{self._user}/servers/{quote(server_name, safe='')}"
         self._had = []
 
     def arrive(self):
         """Logs in, starts the server, and opens a notebook's kernel."""
-        self.hub.api("POST", f"/users/{self.name}")
-        self.token = self.hub.api("POST", f"/users/{self.name}/tokens", json={"note": "browser"})["token"]
-        self.hub.api("POST", f"/users/{self.name}/server")
+        self.hub.api("POST", self._user)
+        self.token = self.hub.api("POST", f"{self._user}/tokens", json={"note": "browser"})["token"]
+        return self.start_server()
+
+    def start_server(self):
+        """Starts the server and opens a notebook's kernel."""
+        self.hub.api("POST", self._server)
         model = eventually(f"{self.name}'s server is ready", self._ready_server, within=90)
         self.server = psutil.Process(model["state"]["pid"])
-        self.kernel = Kernel(self)
+        self.kernel = Kernel(self, model["url"])
         self.kernel.process = psutil.Process(int(self.kernel.run("import os; print(os.getpid())")))
         self._had = processes.family(self.server)
         return self
+
+    def stop_server(self):
+        """Stops the server and waits until it is gone."""
+        self.hub.api("DELETE", self._server)
+        eventually(f"{self.name}'s server is gone", lambda: self.server_model() is None)
 
     def leave(self):
         """Closes the browser; server and kernel go on."""
@@ -43,7 +56,7 @@ class Person:
 
     def server_model(self):
         """What the Hub says about the server; None if it has none."""
-        return self.hub.api("GET", f"/users/{self.name}")["servers"].get("")
+        return self.hub.api("GET", self._user)["servers"].get(self.server_name)
 
     def processes(self):
         """The living processes of the server: the single-user server, its kernel, and what belongs to it."""
@@ -57,9 +70,9 @@ class Person:
 class Kernel:
     """A kernel of a person's server, reached as a browser reaches it: through the proxy, over a WebSocket."""
 
-    def __init__(self, person):
+    def __init__(self, person, server_url):
         self.process = None
-        self._url = f"{person.hub.public_url}/user/{person.name}/api/kernels"
+        self._url = f"{person.hub.public_url}{server_url}api/kernels"
         self._authorization = {"Authorization": f"token {person.token}"}
         self._http = person.hub.http
         answer = self._http.post(self._url, headers=self._authorization, timeout=60)

@@ -17,6 +17,13 @@ while time.time() < end:
 """
 
 
+WAITING = """
+import time, fake_card
+fake_card.hold(gigabytes=9)
+time.sleep(3600)
+"""
+
+
 def train_and_leave(person):
     """A long training in a cell that prints nothing, and the browser closed: the Hub sees no activity at all."""
     person.kernel.start(TRAINING)
@@ -32,4 +39,10 @@ def forget_and_leave(person):
 def crunch_and_leave(person):
     """A cell that computes on the processor for long while the card it holds waits."""
     person.kernel.start(NUMBER_CRUNCHING)
+    person.leave()
+
+
+def wait_and_leave(person):
+    """A cell that waits for something and needs neither the processor nor the card meanwhile."""
+    person.kernel.start(WAITING)
     person.leave()

@@ -2,15 +2,26 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::{Event, Outcome};
-use crate::cli::{Format, say};
+use crate::cli::{Format, say, say_json};
 use crate::message::reasons;
 use crate::trace::Expectation;
 
+/// An event, and of which trace where there are several.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
 /// Prints what a trace led to.
-pub fn outcome(path: &Path, outcome: &Outcome, format: Format) {
+pub fn outcome(path: &Path, outcome: &Outcome, format: Format, one_of_several: bool) {
     match format {
-        Format::Json => json(outcome),
+        Format::Json => json(outcome, one_of_several.then(|| path.display().to_string()).as_ref()),
         Format::Text => text(path, outcome),
     }
     for failure in &outcome.failures {
@@ -18,9 +29,9 @@ pub fn outcome(path: &Path, outcome: &Outcome, format: Format) {
     }
 }
 
-fn json(outcome: &Outcome) {
+fn json(outcome: &Outcome, trace: Option<&String>) {
     for event in &outcome.events {
-        say(&serde_json::to_string(event).unwrap_or_default());
+        say_json(&Told { trace: trace.cloned(), event });
     }
 }
 

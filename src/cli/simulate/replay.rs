@@ -1,7 +1,7 @@
 //! One trace, observation by observation, through the ledger and the planner. The world of a trace
 //! answers at once: mail is accepted or not as the line says, and a stopped server is gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -9,15 +9,14 @@ use serde::Serialize;
 use crate::domain::ServerId;
 use crate::message::reasons;
 use crate::policy::{Action, Decision, FreezeChange, HeldBack, Keep, Ledger, Policy, Verdict, Warning, plan};
-use crate::trace::{MailState, Observation};
+use crate::trace::{GivenKeep, MailState, Observation};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// When.
     pub at: Timestamp,
-    /// To which server; absent for what concerns all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// To which server; `null` for what concerns all.
     pub server: Option<ServerId>,
     /// What.
     pub event: &'static str,
@@ -32,6 +31,7 @@ pub struct Event {
 pub struct Replay<'a> {
     policy: &'a Policy,
     ledger: Ledger,
+    idle: BTreeSet<ServerId>,
     held_back: BTreeMap<ServerId, HeldBack>,
     events: Vec<Event>,
 }
@@ -39,7 +39,13 @@ pub struct Replay<'a> {
 impl<'a> Replay<'a> {
     /// Nothing observed yet.
     pub fn new(policy: &'a Policy) -> Self {
-        Self { policy, ledger: Ledger::default(), held_back: BTreeMap::new(), events: Vec::new() }
+        Self {
+            policy,
+            ledger: Ledger::default(),
+            idle: BTreeSet::new(),
+            held_back: BTreeMap::new(),
+            events: Vec::new(),
+        }
     }
 
     /// Takes one observation and returns what it led to.
@@ -71,7 +77,8 @@ impl<'a> Replay<'a> {
 
     fn keep(&mut self, seen: &Observation) {
         let at = seen.snapshot.at;
-        for given in &seen.keeps {
+        let known = |given: &&GivenKeep| self.ledger.records.contains_key(&given.server);
+        for given in seen.keeps.iter().filter(known).cloned().collect::<Vec<_>>() {
             let length = SignedDuration::try_from(given.length).unwrap_or(SignedDuration::MAX);
             let until = at.checked_add(length).unwrap_or(Timestamp::MAX);
             let keep = Keep { until, by: given.by.clone(), at, reason: given.reason.clone() };
@@ -86,16 +93,25 @@ impl<'a> Replay<'a> {
     }
 
     fn decided(&mut self, decision: &Decision, mail: MailState, now: Timestamp) {
-        let id = &decision.server;
         let why = reasons::verdict(&decision.judgement.verdict);
-        let was_idle = self.ledger.records.get(id).is_some_and(|record| record.idle);
-        if matches!(decision.judgement.verdict, Verdict::Idle(_)) && !was_idle {
-            self.push(now, id, "idle", &why);
-        }
+        self.turned_idle(decision, &why, now);
         if let Some(action) = &decision.action {
             self.act(decision, action, &why, mail, now);
         }
         self.hold_back(decision, now);
+    }
+
+    /// A line when it turns idle. Not to be judged for a moment ends no idle spell; a limit that is
+    /// no longer reached does.
+    fn turned_idle(&mut self, decision: &Decision, why: &str, now: Timestamp) {
+        let id = &decision.server;
+        match (&decision.judgement.verdict, decision.judgement.reached) {
+            (Verdict::Idle(_), _) if self.idle.insert(id.clone()) => self.push(now, id, "idle", why),
+            (Verdict::Idle(_), _) | (Verdict::Unknown(_), Some(_)) => {}
+            (Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_), _) => {
+                self.idle.remove(id);
+            }
+        }
     }
 
     fn act(&mut self, decision: &Decision, action: &Action, why: &str, mail: MailState, now: Timestamp) {
@@ -108,13 +124,17 @@ impl<'a> Replay<'a> {
             Action::Warn { .. } | Action::Remind { .. } if mail != MailState::Accepting => {
                 self.push(now, id, "held-back", "the mail server does not accept the warning");
             }
-            Action::Warn { deadline, .. } => {
+            Action::Warn { deadline, stop_follows, .. } => {
                 let Some(limit) = decision.judgement.reached else { return };
-                let message_id = String::new();
-                self.ledger.warned(
-                    id,
-                    Warning { accepted: now, deadline: *deadline, limit, message_id, reminded: Vec::new() },
-                );
+                let warning = Warning {
+                    accepted: now,
+                    deadline: *deadline,
+                    limit,
+                    stop_follows: *stop_follows,
+                    message_id: String::new(),
+                    reminded: Vec::new(),
+                };
+                self.ledger.warned(id, warning);
                 self.push_deadline(now, id, "warned", why, *deadline);
             }
             Action::Remind { before, deadline } => {

@@ -162,11 +162,7 @@ async fn every_field_arrives_in_the_domain() {
         last_activity: Some("2026-12-01T08:59:30.25Z".parse().unwrap()),
         pending: None,
         ready: true,
-        addresses: [
-            ("user_info.email".to_owned(), "alice@example.org".to_owned()),
-            ("user_info.login".to_owned(), "al".to_owned()),
-        ]
-        .into(),
+        addresses: vec![("user_info.email".to_owned(), "alice@example.org".to_owned())], // a login is none
         spawner: SpawnerState { pid: Some(4242), ..SpawnerState::default() },
         path: "/user/alice/".to_owned(),
     };

@@ -37,8 +37,7 @@ async fn token(minter: &TokenMinter, id: &ServerId, now: Instant) -> String {
 
 fn prober(token: ProbeToken, public_url: Option<Url>) -> Prober {
     let (request_timeout, total_timeout) = (Duration::from_secs(2), Duration::from_secs(4));
-    Prober::new(token, ProbeSettings { public_url, tls: TlsFiles::default(), request_timeout, total_timeout })
-        .unwrap()
+    Prober::new(token, ProbeSettings { public_url, request_timeout, total_timeout }).unwrap()
 }
 
 /// The tokens that a server was asked with.

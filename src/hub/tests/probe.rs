@@ -10,8 +10,7 @@ fn prober() -> Prober {
 }
 
 fn hasty_prober(request_timeout: Duration, total_timeout: Duration) -> Prober {
-    let settings =
-        ProbeSettings { public_url: None, tls: TlsFiles::default(), request_timeout, total_timeout };
+    let settings = ProbeSettings { public_url: None, request_timeout, total_timeout };
     Prober::new(ProbeToken::Own(TOKEN.to_owned().into()), settings).unwrap()
 }
 

@@ -23,7 +23,7 @@ async fn no_error_of_the_hub_shows_the_token() {
         let settings = HubSettings { request_timeout, ..settings(&server) };
         failures.push(Hub::new(settings.clone()).unwrap().servers().await.unwrap_err());
         let stopper = Stopper::new(settings).unwrap();
-        failures.push(stopper.stop(&ServerId::new("alice", "")).await.unwrap_err());
+        failures.push(stopper.stop(&ServerId::new("alice", ""), Afterwards::Keep).await.unwrap_err());
     }
     assert_eq!(failures.len(), 14);
     for error in failures {

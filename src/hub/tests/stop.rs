@@ -4,7 +4,7 @@ async fn stop(id: &ServerId, template: ResponseTemplate) -> (Result<StopAnswer, 
     let server = MockServer::start().await;
     Mock::given(matchers::method("DELETE")).respond_with(template).mount(&server).await;
     let settings = HubSettings { request_timeout: Duration::from_secs(1), ..settings(&server) };
-    let result = Stopper::new(settings).unwrap().stop(id).await;
+    let result = Stopper::new(settings).unwrap().stop(id, Afterwards::Keep).await;
     for request in server.received_requests().await.unwrap() {
         assert!(request.body.is_empty(), "a body could ask to remove the server for good");
     }
@@ -52,4 +52,14 @@ async fn a_stop_is_never_sent_twice() {
 async fn an_answer_the_hub_never_gives_is_not_taken_for_a_stop() {
     let (result, _) = stop(&ServerId::new("alice", ""), ResponseTemplate::new(200)).await;
     assert!(matches!(result, Err(HubError::Unparsable { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_record_is_removed_only_where_that_was_asked_for() {
+    let server = MockServer::start().await;
+    Mock::given(matchers::method("DELETE")).respond_with(ResponseTemplate::new(204)).mount(&server).await;
+    let stopper = Stopper::new(settings(&server)).unwrap();
+    stopper.stop(&ServerId::new("alice", "x"), Afterwards::Remove).await.unwrap();
+    let asked = &server.received_requests().await.unwrap()[0];
+    assert_eq!(asked.body_json::<Value>().unwrap(), json!({ "remove": true }));
 }

@@ -52,7 +52,7 @@ async fn a_403_names_the_scopes_that_are_missing() {
     let error = hub(&server).servers().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "GET /hub/api/users?state=active&offset=0: 403 (Action is not authorized with current scopes). \
+        "GET /hub/api/users?state=active&offset=0&limit=200: 403 (Action is not authorized with current scopes). \
          Give the service's role the scopes list:users and read:servers (c.JupyterHub.load_roles)"
     );
 }

@@ -200,3 +200,47 @@ fn members_are_the_tree_and_the_control_group_but_not_the_uid() {
     ]);
     assert_eq!(members(&id, &[(id.clone(), spawner)], &table), [10, 20, 30]);
 }
+
+#[test]
+fn a_process_in_the_batch_jobs_control_group_is_the_jobs_server() {
+    let job = |id: &str| SpawnerState { job: Some(id.to_owned()), ..SpawnerState::default() };
+    let servers = [(server("alice/"), job("4711")), (server("bob/"), job("471"))];
+    for group in
+        ["/slurm/uid_1000/job_4711/step_0", "/system.slice/n1_slurmstepd.scope/job_4711/step_0/user/task_0"]
+    {
+        assert_eq!(whose(&servers, &table([process(20, 1, 1000, group)])), "alice/ by Job", "{group}");
+    }
+    let named = "/user.slice/user@1000.service/slurm/uid_1000/job_4711/step_0";
+    assert_eq!(whose(&servers, &table([process(20, 1, 1000, named)])), "nobody's", "named by a user");
+}
+
+#[test]
+fn an_environment_that_names_somebody_elses_server_changes_nobodys_attribution() {
+    let servers = [by_pid("alice/", 10), by_pid("bob/", 30)];
+    let table = table([process(10, 1, 1000, "/"), process(20, 10, 1000, "/"), process(30, 1, 1001, "/")]);
+    let plain = attribute([20], &servers, &table);
+    let forged = plain.clone().with_claims(|_| Some(server("bob/")));
+    assert_eq!(forged, plain);
+    assert_eq!(forged.owners[&20].0, server("alice/"));
+}
+
+#[test]
+fn a_parent_that_is_younger_than_its_child_has_a_pid_that_was_used_again() {
+    let servers = [by_pid("alice/", 10)];
+    let started = |process: Process, start_ticks| Process { start_ticks, ..process };
+    let parent = |start_ticks| {
+        table([started(process(10, 1, 1000, "/"), start_ticks), started(process(20, 10, 1001, "/"), 500)])
+    };
+    assert_eq!(whose(&servers, &parent(400)), "alice/ by ProcessTree");
+    assert_eq!(whose(&servers, &parent(600)), "nobody's");
+}
+
+#[test]
+fn what_hidepid_hides_is_not_guessed() {
+    // Neither the server's own process nor that on the card can be seen, only one of the same user.
+    let found = attribute([20], &[by_pid("alice/", 10)], &table([process(40, 1, 1000, "/")]));
+    assert!(found.owners.is_empty());
+    assert_eq!((found.unattributed[0].pid, found.unattributed[0].uid), (20, None));
+    let seen = table([process(20, 1, 1000, "/")]);
+    assert_eq!(whose(&[by_pid("alice/", 10)], &seen), "nobody's", "the server's uid is hidden");
+}

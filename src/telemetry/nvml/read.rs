@@ -5,27 +5,35 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use nvml_wrapper::enum_wrappers::device::Sampling;
-use nvml_wrapper::enums::device::{SampleValue, UsedGpuMemory};
+use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::struct_wrappers::device::{ProcessInfo, ProcessUtilizationSample};
+use nvml_wrapper::struct_wrappers::device::ProcessUtilizationSample;
 use nvml_wrapper::{Device, Nvml};
 
+use super::gpm::{GpmRead, Samples};
+use super::mig;
+use super::processes::{Holders, Listed};
 use super::ring::{RingCursor, RingRead};
 use super::signals::{Cursors, ProcessShare, Signals};
 use super::words::{Loss, loss, words};
-use crate::domain::{Engine, GpuId, Holder};
+use crate::domain::{Engine, GpuId};
 
-/// The largest pid Linux can give.
-const PID_MAX: u32 = 4_194_304;
-
-/// One card in one poll.
+/// One card of the machine in one poll.
 pub struct Card {
     /// Which.
     pub id: GpuId,
     /// When it was read.
     pub at: Instant,
+    /// Itself, or its MIG instances; or why it could not be asked.
+    pub parts: Result<Vec<Part>, Unread>,
+}
+
+/// A device that a session can hold: a whole card or a MIG instance.
+pub struct Part {
+    /// Which.
+    pub id: GpuId,
     /// What it answered, or why it could not be asked.
-    pub answers: Result<Answers, Unread>,
+    pub answers: Result<Answers, String>,
 }
 
 /// Why a card could not be asked.
@@ -36,85 +44,133 @@ pub struct Unread {
     pub lost: bool,
 }
 
-/// What a card answered.
+/// What a device answered.
 pub struct Answers {
     /// The product's name.
     pub model: Option<String>,
-    /// Activity; an `Err` where the card is one that cannot be read as a whole.
+    /// Activity; an `Err` where NVML does not tell it.
     pub signals: Result<Signals, String>,
+    /// Memory and who holds it.
+    pub held: Held,
+}
+
+/// What of a device is held, and by whom.
+pub struct Held {
     /// Bytes in use.
     pub memory_used: Option<u64>,
-    /// Who holds it.
-    pub holders: Result<Vec<Holder>, String>,
+    /// The processes.
+    pub holders: Holders,
 }
 
 /// What is remembered from poll to poll.
 #[derive(Default)]
 pub struct Memory {
-    /// Where the reads of each card ended.
+    /// Where the reads of each device ended.
     pub cursors: BTreeMap<GpuId, Cursors>,
     /// The card last seen at each index: a lost card may not tell its UUID any more.
     order: Vec<GpuId>,
+    lists: BTreeMap<GpuId, Listed>,
+}
+
+impl Memory {
+    /// NVML was opened anew.
+    pub fn reopened(&mut self) {
+        self.cursors.values_mut().for_each(Cursors::reopened);
+        self.lists.clear();
+    }
+
+    /// The process lists shall be read in the next poll, however fresh they are.
+    pub fn forget_lists(&mut self) {
+        self.lists.clear();
+    }
+
+    /// What of a device is held. The processes are listed only where that may have changed.
+    pub fn held(&mut self, device: &Device<'_>, id: &GpuId, at: Instant) -> Result<Held, NvmlError> {
+        let memory_used = soft(device.memory_info())?.ok().map(|memory| memory.used);
+        let still = self.lists.get(id).and_then(|listed| listed.still(memory_used, at)).cloned();
+        let holders = match still {
+            Some(holders) => holders,
+            None => {
+                let listed = Listed::read(device, memory_used, at)?;
+                let holders = listed.holders().clone();
+                self.lists.insert(id.clone(), listed);
+                holders
+            }
+        };
+        Ok(Held { memory_used, holders })
+    }
 }
 
 /// Reads every card. An error means that NVML has to be opened anew.
-pub fn cards(nvml: &Nvml, memory: &mut Memory) -> Result<Vec<Card>, NvmlError> {
+pub fn cards<'nvml>(
+    nvml: &'nvml Nvml,
+    memory: &mut Memory,
+    samples: &mut Samples<'nvml>,
+) -> Result<Vec<Card>, NvmlError> {
+    samples.wait_apart();
     let count = nvml.device_count()?;
     let mut cards = Vec::new();
     for index in 0..count {
-        cards.push(card(nvml, index, memory)?);
+        cards.push(card(nvml, index, memory, samples)?);
     }
-    let all_read = cards.iter().all(|card| card.answers.is_ok());
+    let all_read = cards.iter().all(|card| card.parts.is_ok());
     if all_read {
         memory.order = cards.iter().map(|card| card.id.clone()).collect();
     }
+    samples.all_read();
     Ok(cards)
 }
 
-fn card(nvml: &Nvml, index: u32, memory: &mut Memory) -> Result<Card, NvmlError> {
+fn card<'nvml>(
+    nvml: &'nvml Nvml,
+    index: u32,
+    memory: &mut Memory,
+    samples: &mut Samples<'nvml>,
+) -> Result<Card, NvmlError> {
     let at = Instant::now();
     let mut id = memory.order.get(index as usize).cloned();
-    let answers = nvml.device_by_index(index).and_then(|device| {
+    let parts = nvml.device_by_index(index).and_then(|device| {
         let id = id.insert(GpuId(device.uuid()?));
-        answers(&device, memory.cursors.entry(id.clone()).or_default())
-    });
-    let answers = match answers {
-        Err(error) if loss(&error) == Loss::Session => return Err(error),
-        answers => {
-            answers.map_err(|error| Unread { reason: words(&error), lost: loss(&error) == Loss::Card })
+        if mig::is_on(&device) {
+            mig::instances(&device, id, at, memory, samples)
+        } else {
+            Ok(vec![whole(&device, id, at, memory, samples)?])
         }
+    });
+    let parts = match parts {
+        Err(error) if loss(&error) == Loss::Session => return Err(error),
+        parts => parts.map_err(|error| Unread { reason: words(&error), lost: loss(&error) == Loss::Card }),
     };
     let id = id.unwrap_or_else(|| GpuId(format!("{UNKNOWN}{index}")));
-    Ok(Card { id, at, answers })
+    Ok(Card { id, at, parts })
 }
 
-/// Stands in for the UUID of a card that never told it, so that the card is not overlooked.
+/// Stands in for the UUID of a device that never told it, so that it is not overlooked.
 pub const UNKNOWN: &str = "unknown-at-index-";
 
-fn answers(device: &Device<'_>, cursors: &mut Cursors) -> Result<Answers, NvmlError> {
-    let mig = device.mig_mode().is_ok_and(|mode| mode.current == 1);
-    Ok(Answers {
-        model: soft(device.name())?.ok(),
-        signals: if mig {
-            // The parent of MIG instances has no utilization of its own.
-            Err("MIG is on: per-instance activity is not read yet".to_owned())
-        } else {
-            Ok(signals(device, cursors)?)
-        },
-        memory_used: soft(device.memory_info())?.ok().map(|memory| memory.used),
-        holders: holders(device)?,
-    })
+fn whole<'nvml>(
+    device: &Device<'nvml>,
+    id: &GpuId,
+    at: Instant,
+    memory: &mut Memory,
+    samples: &mut Samples<'nvml>,
+) -> Result<Part, NvmlError> {
+    let gpm = samples.read(device, None, id, at)?;
+    let signals = signals(device, gpm, memory.cursors.entry(id.clone()).or_default())?;
+    let model = soft(device.name())?.ok();
+    let held = memory.held(device, id, at)?;
+    Ok(Part { id: id.clone(), answers: Ok(Answers { model, signals: Ok(signals), held }) })
 }
 
 /// Keeps an error that concerns one question only; others end the reading of the card.
-fn soft<T>(result: Result<T, NvmlError>) -> Result<Result<T, String>, NvmlError> {
+pub fn soft<T>(result: Result<T, NvmlError>) -> Result<Result<T, String>, NvmlError> {
     match result {
         Err(error) if loss(&error) != Loss::Answer => Err(error),
         other => Ok(other.map_err(|error| words(&error))),
     }
 }
 
-fn signals(device: &Device<'_>, cursors: &mut Cursors) -> Result<Signals, NvmlError> {
+fn signals(device: &Device<'_>, gpm: GpmRead, cursors: &mut Cursors) -> Result<Signals, NvmlError> {
     let rates = device.utilization_rates().map(|rates| (rates.gpu, rates.memory));
     let mut engines = BTreeMap::new();
     for (engine, read) in
@@ -136,20 +192,22 @@ fn signals(device: &Device<'_>, cursors: &mut Cursors) -> Result<Signals, NvmlEr
         dram_ring,
         shares: shares(device, &mut cursors.share)?,
         engines,
+        gpm: match gpm {
+            GpmRead::Pair(pair) => Some(pair),
+            // Without a pair the ring speaks, which reaches less deep but does not lie.
+            GpmRead::NotOffered | GpmRead::First | GpmRead::Failed(_) => None,
+        },
     })
 }
 
 fn ring(device: &Device<'_>, kind: Sampling, cursor: &mut RingCursor) -> Result<RingRead, NvmlError> {
     let read = fetch(device, kind, cursor.last())?;
-    let (RingRead::Nothing, Some(last)) = (&read, cursor.last()) else {
-        return Ok(read);
-    };
-    // "Nothing newer" is also what a clock that was set back looks like: see what there is at all.
-    if let RingRead::Samples(all) = fetch(device, kind, None)?
-        && all.iter().all(|&(at, _)| at < last)
-    {
-        cursor.clock_went_back();
-        return Ok(RingRead::Failed("the driver's clock was set back".to_owned()));
+    if matches!(read, RingRead::Nothing) && cursor.last().is_some() {
+        // "Nothing newer" is also what a clock that was set back looks like: see what there is at all.
+        let all = fetch(device, kind, None)?;
+        if cursor.clock_went_back(&all) {
+            return Ok(all);
+        }
     }
     Ok(read)
 }
@@ -217,45 +275,6 @@ fn plausible(
     }
     *last = newest;
     Ok(shares)
-}
-
-/// The processes that hold a context, of whatever sort. All lists have to be readable: half a list
-/// would make a card look free of somebody.
-fn holders(device: &Device<'_>) -> Result<Result<Vec<Holder>, String>, NvmlError> {
-    let mut all: BTreeMap<u32, Option<u64>> = BTreeMap::new();
-    for (list, required) in [
-        (device.running_compute_processes(), true),
-        (device.running_graphics_processes(), false),
-        (device.mps_running_compute_processes(), false),
-    ] {
-        let absent = matches!(list, Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)));
-        if absent && !required {
-            continue;
-        }
-        match soft(list)? {
-            Err(reason) => {
-                return Ok(Err(format!("the card's processes could not be listed: {reason}")));
-            }
-            Ok(list) => {
-                for process in list {
-                    let held = all.entry(process.pid).or_default();
-                    *held = (*held).max(memory(&process));
-                }
-            }
-        }
-    }
-    // Drivers 535.43 to 535.86 write longer entries than they declare: pids then are bits of memory sizes.
-    if all.keys().any(|&pid| pid == 0 || pid > PID_MAX) {
-        return Ok(Err("the driver lists processes that cannot exist".to_owned()));
-    }
-    Ok(Ok(all.into_iter().map(|(pid, memory_used)| Holder { pid, memory_used }).collect()))
-}
-
-fn memory(process: &ProcessInfo) -> Option<u64> {
-    match process.used_gpu_memory {
-        UsedGpuMemory::Used(bytes) => Some(bytes),
-        UsedGpuMemory::Unavailable => None,
-    }
 }
 
 #[cfg(test)]

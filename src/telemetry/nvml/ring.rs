@@ -40,6 +40,8 @@ pub struct RingView {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingCursor {
     last: Option<u64>,
+    /// Was all up to `last` read, and read well?
+    unbroken: bool,
     /// Has the ring shown a sample since NVML was opened? An always silent source proves nothing.
     alive: bool,
 }
@@ -55,10 +57,11 @@ impl RingCursor {
         self.alive = false;
     }
 
-    /// The driver's clock was set back (its newest sample is older than our last): forget our place,
-    /// or nothing would ever look newer again.
-    pub fn clock_went_back(&mut self) {
-        *self = Self::default();
+    /// Whether the driver's clock was set back: `all` it holds is older than what we have seen.
+    pub fn clock_went_back(&self, all: &RingRead) -> bool {
+        let RingRead::Samples(all) = all else { return false };
+        let newest = all.iter().map(|&(at, _)| at).max();
+        newest.is_some() && newest < self.last
     }
 
     /// Takes in what the driver answered for the `unwatched` time up to now. `at_rest` says that the
@@ -78,24 +81,36 @@ impl RingCursor {
 
     fn samples(&mut self, samples: &[(u64, f64)], unwatched: Duration) -> RingView {
         let none = RingView { peak: None, reach: Duration::ZERO, problem: None };
+        let problem = |why: String| RingView { problem: Some(why), ..none.clone() };
         let times = || samples.iter().map(|&(t, _)| t);
         let (Some(oldest), Some(newest)) = (times().min(), times().max()) else {
             return none;
         };
-        let before = self.last.replace(newest);
-        self.alive = true;
+        let before = self.last.filter(|_| self.unbroken);
+        match self.last {
+            // Forget our place, or nothing would ever look newer again.
+            Some(last) if newest < last => {
+                *self = Self::default();
+                return problem("the driver's clock was set back".to_owned());
+            }
+            Some(last) if newest == last => {
+                (self.alive, self.unbroken) = (false, false);
+                return problem("the driver repeats its last samples".to_owned());
+            }
+            _ => *self = Self { last: Some(newest), unbroken: false, alive: true },
+        }
         let mut peak: Option<Ratio> = None;
         for &(_, percent) in samples {
             let Some(value) = Ratio::percent(percent) else {
-                let problem = Some(format!("the sample ring holds {percent} %"));
-                return RingView { problem, ..none };
+                return problem(format!("the sample ring holds {percent} %"));
             };
             peak = Some(peak.map_or(value, |p| p.max(value)));
         }
+        self.unbroken = true;
         // Samples that go on where the last read ended leave nothing out. Otherwise some were written
         // over, or the card slept: only the time between the oldest and the newest is spoken for.
         let apart = BREAK.max(2 * period(samples));
-        let goes_on = before.is_some_and(|b| oldest > b && micros(b, oldest) <= apart);
+        let goes_on = before.is_some_and(|b| micros(b, oldest) <= apart);
         let reach = if goes_on { unwatched } else { micros(oldest, newest).min(unwatched) };
         RingView { peak, reach, problem: None }
     }
@@ -183,6 +198,38 @@ mod tests {
         let view = ring.take(RingRead::Samples(vec![(1, 0.0), (2, 4e6)]), TWO, true);
         assert_eq!((view.peak, view.reach), (None, Duration::ZERO));
         assert!(view.problem.is_some_and(|p| p.contains("4000000 %")));
+    }
+
+    #[test]
+    fn the_time_that_garbage_took_is_not_covered_by_the_next_read() {
+        let mut ring = RingCursor::default();
+        ring.take(run(0, 72, 0.0), TWO, true);
+        ring.take(run(72 * PERIOD, 14, 4e6), TWO, true);
+        let view = ring.take(run(86 * PERIOD, 14, 0.0), 2 * TWO, true);
+        assert_eq!(view.reach, Duration::from_micros(13 * PERIOD));
+        assert_eq!(ring.take(run(100 * PERIOD, 14, 0.0), TWO, true).reach, TWO);
+    }
+
+    #[test]
+    fn samples_that_are_repeated_are_no_news() {
+        let mut ring = RingCursor::default();
+        ring.take(run(0, 72, 0.0), TWO, true);
+        let view = ring.take(run(0, 72, 0.0), TWO, true);
+        assert_eq!((view.peak, view.reach), (None, Duration::ZERO));
+        assert!(view.problem.is_some_and(|p| p.contains("repeats")));
+        assert_eq!(ring.take(RingRead::Nothing, TWO, true).reach, Duration::ZERO, "no proof of life");
+    }
+
+    #[test]
+    fn a_clock_set_back_loses_our_place_once() {
+        let mut ring = RingCursor::default();
+        ring.take(run(1000 * PERIOD, 72, 0.0), TWO, true);
+        assert!(
+            ring.clock_went_back(&run(0, 72, 0.0)) && !ring.clock_went_back(&run(1000 * PERIOD, 72, 0.0))
+        );
+        let view = ring.take(run(0, 72, 0.0), TWO, true);
+        assert_eq!((view.peak, ring.last()), (None, None));
+        assert_eq!(ring.take(run(PERIOD, 72, 0.0), TWO, true).peak.map(Ratio::get), Some(0.0));
     }
 
     #[test]

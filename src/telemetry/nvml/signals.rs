@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::gpm::Pair;
 use super::ring::{RATES_SPAN, RingCursor, RingRead, RingView};
 use crate::domain::{Engine, Ratio};
 use crate::telemetry::window::{Poll, peak};
@@ -33,6 +34,8 @@ pub struct Signals {
     pub shares: Result<Vec<ProcessShare>, String>,
     /// Percent of the other engines; one the card does not offer is absent.
     pub engines: BTreeMap<Engine, Result<u32, String>>,
+    /// What the performance counters say of the time since the last poll, where there are some.
+    pub gpm: Option<Pair>,
 }
 
 /// The two rings of one card.
@@ -62,9 +65,10 @@ struct Verdict {
 }
 
 impl Signals {
-    /// Joins the signals by their maximum: any of them may prove work. Rest is read from the rates and
-    /// the ring only, and the poll reaches back as far as these do: over all the `unwatched` time with
-    /// a working ring, over [`RATES_SPAN`] with the rates alone.
+    /// Joins the signals by their maximum: any of them may prove work. Rest is read from GPM, the rates
+    /// and the ring only, and the poll reaches back as far as these do: over all the `unwatched` time
+    /// with GPM or a working ring, over [`RATES_SPAN`] with the rates alone. Counters that give an
+    /// impossible value contradict whatever else says "rest".
     pub fn judge(self, cursors: &mut Cursors, unwatched: Duration) -> Poll {
         // Drivers that answer garbage about processes are known; it is no signal then, and none is needed.
         let shares = self.shares.unwrap_or_default();
@@ -72,14 +76,19 @@ impl Signals {
         let dram_rate = self.rates.and_then(|(_, mem)| rate("memory utilization", mem));
         let sm_ring = cursors.sm.take(self.sm_ring, unwatched, at_rest(&gpu_rate));
         let dram_ring = cursors.dram.take(self.dram_ring, unwatched, at_rest(&dram_rate));
-        let sm = verdict(gpu_rate, sm_ring, largest(&shares, |s| s.sm));
-        let dram = verdict(dram_rate, dram_ring, largest(&shares, |s| s.dram));
+        let gpm = self.gpm.as_ref();
+        let figure = |of: fn(&Pair) -> &Result<Ratio, String>| gpm.map(|pair| (of(pair), pair.reach));
+        let sm = verdict(gpu_rate, sm_ring, largest(&shares, |s| s.sm), figure(|pair| &pair.sm));
+        let dram = verdict(dram_rate, dram_ring, largest(&shares, |s| s.dram), figure(|pair| &pair.dram));
+        let engines = engines(self.engines, &shares, gpm);
+        let silent = engines.iter().find(|(_, seen)| seen.is_none()).map(|(engine, _)| *engine);
         Poll {
             sm: sm.peak,
             dram: dram.peak,
-            engines: engines(self.engines, &shares),
-            reach: sm.reach.min(dram.reach),
-            unreadable: sm.problem.or(dram.problem),
+            engines,
+            reach: if silent.is_some() { Duration::ZERO } else { sm.reach.min(dram.reach) },
+            unreadable: (sm.problem.or(dram.problem))
+                .or_else(|| silent.map(|engine| format!("NVML gives no valid {engine} activity"))),
         }
     }
 }
@@ -87,13 +96,19 @@ impl Signals {
 fn engines(
     read: BTreeMap<Engine, Result<u32, String>>,
     shares: &[ProcessShare],
+    gpm: Option<&Pair>,
 ) -> BTreeMap<Engine, Option<Ratio>> {
     let read = read.into_iter();
     let mut engines: BTreeMap<_, _> =
         read.map(|(engine, percent)| (engine, percent.ok().and_then(|p| Ratio::percent(p.into())))).collect();
-    for (engine, seen) in
-        [(Engine::Encode, largest(shares, |s| s.encode)), (Engine::Decode, largest(shares, |s| s.decode))]
-    {
+    if let Some(tensor) = gpm.and_then(|pair| pair.tensor.as_ref()) {
+        engines.insert(Engine::Tensor, tensor.as_ref().ok().copied());
+    }
+    let media = gpm.and_then(|pair| pair.media).filter(|seen| seen.get() > 0.0);
+    for (engine, seen) in [
+        (Engine::Encode, largest(shares, |s| s.encode)),
+        (Engine::Decode, peak(largest(shares, |s| s.decode), media)),
+    ] {
         if seen.is_some() {
             let known = engines.entry(engine).or_default();
             *known = peak(*known, seen);
@@ -108,9 +123,20 @@ fn largest(shares: &[ProcessShare], part: fn(&ProcessShare) -> u32) -> Option<Ra
     Ratio::percent(f64::from(percent))
 }
 
-fn verdict(rate: Result<Ratio, String>, ring: RingView, share: Option<Ratio>) -> Verdict {
-    let known = peak(rate.clone().ok(), ring.peak);
+fn verdict(
+    rate: Result<Ratio, String>,
+    ring: RingView,
+    share: Option<Ratio>,
+    gpm: Option<(&Result<Ratio, String>, Duration)>,
+) -> Verdict {
+    let counted = gpm.and_then(|(value, _)| value.as_ref().ok().copied());
+    let known = peak(peak(rate.clone().ok(), ring.peak), counted);
+    if let Some((Err(why), _)) = gpm {
+        let work = known.filter(|seen| seen.get() > 0.0);
+        return Verdict { peak: peak(work, share), reach: Duration::ZERO, problem: Some(why.clone()) };
+    }
     let by_rate = if rate.is_ok() { RATES_SPAN } else { Duration::ZERO };
+    let by_gpm = gpm.map_or(Duration::ZERO, |(_, reach)| reach);
     let problem = match (&known, rate) {
         (None, Err(rate)) => Some(match ring.problem {
             Some(ring) if ring != rate => format!("{rate}; {ring}"),
@@ -118,7 +144,7 @@ fn verdict(rate: Result<Ratio, String>, ring: RingView, share: Option<Ratio>) ->
         }),
         _ => None,
     };
-    Verdict { peak: peak(known, share), reach: ring.reach.max(by_rate), problem }
+    Verdict { peak: peak(known, share), reach: ring.reach.max(by_rate).max(by_gpm), problem }
 }
 
 fn rate(what: &str, percent: u32) -> Result<Ratio, String> {
@@ -147,7 +173,13 @@ mod tests {
             dram_ring: failed("no ring"),
             shares: Ok(vec![]),
             engines: BTreeMap::new(),
+            gpm: None,
         }
+    }
+
+    fn gpm(percent: f64) -> Pair {
+        let value = Ratio::percent(percent).ok_or_else(|| format!("GPM gives {percent} %"));
+        Pair { reach: TWO, sm: value.clone(), dram: value.clone(), tensor: Some(value), media: None }
     }
 
     fn ring(percent: f64) -> RingRead {
@@ -221,5 +253,35 @@ mod tests {
         let poll = judge(Signals { shares: Ok(vec![share]), ..quiet() });
         assert_eq!(poll.sm.map(Ratio::get), Some(0.0));
         assert_eq!(poll.engines, BTreeMap::from([(Engine::Encode, Ratio::percent(12.0))]));
+    }
+
+    #[test]
+    fn counters_speak_for_all_the_time_and_for_less_than_one_percent() {
+        let poll = judge(Signals { gpm: Some(gpm(0.015)), ..quiet() });
+        assert_eq!((poll.sm, poll.reach), (Ratio::percent(0.015), TWO));
+        assert_eq!(poll.engines, BTreeMap::from([(Engine::Tensor, Ratio::percent(0.015))]));
+    }
+
+    #[test]
+    fn counters_that_give_the_impossible_outweigh_every_other_rest_and_no_work() {
+        let broken = |rates| Signals {
+            rates: Ok(rates),
+            sm_ring: ring(0.0),
+            dram_ring: ring(0.0),
+            gpm: Some(gpm(f64::NAN)),
+            ..quiet()
+        };
+        let poll = judge(broken((0, 0)));
+        assert_eq!((poll.sm, poll.dram, poll.reach), (None, None, Duration::ZERO));
+        assert_eq!(poll.unreadable.as_deref(), Some("GPM gives NaN %"));
+        assert_eq!(judge(broken((30, 0))).sm, Ratio::percent(30.0));
+    }
+
+    #[test]
+    fn a_poll_with_a_silent_engine_speaks_for_no_time() {
+        let engines = BTreeMap::from([(Engine::Encode, Ok(4_294_967_295))]);
+        let poll = judge(Signals { sm_ring: ring(0.0), dram_ring: ring(0.0), engines, ..quiet() });
+        assert_eq!((poll.reach, poll.engines[&Engine::Encode]), (Duration::ZERO, None));
+        assert_eq!(poll.unreadable.as_deref(), Some("NVML gives no valid encode activity"));
     }
 }

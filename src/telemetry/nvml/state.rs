@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::processes::Holders;
 use super::read::{Answers, Card, Memory, UNKNOWN};
-use crate::domain::{GpuId, GpuSample, Holder};
+use crate::domain::{GpuId, GpuSample};
 use crate::telemetry::window::{Poll, Seen, Window};
 use crate::telemetry::{DeviceReading, TelemetryError};
 
@@ -25,18 +26,22 @@ pub struct State {
     begun: Option<Instant>,
     /// Somebody waits for a poll that begins at this instant or later.
     wanted: Option<Instant>,
+    /// Until when NVML shall be left alone.
+    released: Option<Instant>,
     /// The thread shall end.
     pub stop: bool,
     /// The thread has ended.
     pub ended: bool,
 }
 
-/// One card over time.
+/// One device over time.
 struct Watched {
+    /// The card it is a part of, or is.
+    card: GpuId,
     model: String,
     window: Window,
     memory_used: Option<u64>,
-    holders: Result<Vec<Holder>, String>,
+    holders: Holders,
 }
 
 impl Shared {
@@ -49,6 +54,7 @@ impl Shared {
                 answered: now,
                 begun: None,
                 wanted: None,
+                released: None,
                 stop: false,
                 ended: false,
             }),
@@ -86,17 +92,40 @@ impl State {
         self.down = None;
         self.attempted(begun);
         // A stand-in disappears with the card's true name; a card does not just disappear.
-        self.cards.retain(|id, _| !id.0.starts_with(UNKNOWN) || cards.iter().any(|c| c.id == *id));
-        for (id, watched) in &mut self.cards {
-            if !cards.iter().any(|card| card.id == *id) {
+        self.cards.retain(|_, watched| {
+            !watched.card.0.starts_with(UNKNOWN) || cards.iter().any(|card| card.id == watched.card)
+        });
+        for watched in self.cards.values_mut() {
+            if !cards.iter().any(|card| card.id == watched.card) {
                 watched.lost(begun, "NVML does not list this card any more");
             }
         }
         for card in cards {
-            let watched = self.cards.entry(card.id.clone()).or_insert_with(|| Watched::new(card.at));
-            match card.answers {
-                Err(unread) => watched.lost(card.at, &unread.reason),
-                Ok(answers) => watched.take(&card.id, card.at, answers, memory),
+            self.take(card, memory);
+        }
+    }
+
+    fn take(&mut self, card: Card, memory: &mut Memory) {
+        let Card { id: whole, at, parts } = card;
+        let parts = match parts {
+            Ok(parts) => parts,
+            Err(unread) => {
+                if !self.cards.values().any(|watched| watched.card == whole) {
+                    self.cards.insert(whole.clone(), Watched::new(whole.clone(), at));
+                }
+                let lost = self.cards.values_mut().filter(|watched| watched.card == whole);
+                lost.for_each(|watched| watched.lost(at, &unread.reason));
+                return;
+            }
+        };
+        // The card tells of itself what it is divided into: what it does not name exists no more.
+        self.cards.retain(|id, watched| watched.card != whole || parts.iter().any(|part| part.id == *id));
+        for part in parts {
+            let new = || Watched::new(whole.clone(), at);
+            let watched = self.cards.entry(part.id.clone()).or_insert_with(new);
+            match part.answers {
+                Err(reason) => watched.lost(at, &reason),
+                Ok(answers) => watched.take(&part.id, at, answers, memory),
             }
         }
     }
@@ -110,6 +139,17 @@ impl State {
     /// Asks for a poll that begins at `since` or later.
     pub fn want(&mut self, since: Instant) {
         self.wanted = self.wanted.max(Some(since));
+    }
+
+    /// Asks to leave NVML alone until then.
+    pub fn release(&mut self, until: Instant) {
+        self.released = Some(until);
+    }
+
+    /// How much longer NVML shall be left alone, if at all.
+    pub fn released_for(&self) -> Option<Duration> {
+        let rest = self.released?.saturating_duration_since(Instant::now());
+        (!rest.is_zero()).then_some(rest)
     }
 
     /// Shall the next poll come at once?
@@ -149,8 +189,9 @@ impl State {
 }
 
 impl Watched {
-    fn new(now: Instant) -> Self {
+    fn new(card: GpuId, now: Instant) -> Self {
         Self {
+            card,
             model: String::new(),
             window: Window::new(now),
             memory_used: None,
@@ -174,8 +215,8 @@ impl Watched {
         };
         self.window.add(at, poll);
         self.model = answers.model.unwrap_or_else(|| std::mem::take(&mut self.model));
-        self.memory_used = answers.memory_used;
-        self.holders = answers.holders;
+        self.memory_used = answers.held.memory_used;
+        self.holders = answers.held.holders;
     }
 
     fn reading(&mut self, id: &GpuId, look: fn(&mut Window) -> Seen) -> DeviceReading {

@@ -10,8 +10,9 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
 use super::NvmlSettings;
+use super::gpm::Samples;
 use super::read::{self, Memory};
-use super::state::Shared;
+use super::state::{Shared, State};
 use super::words::words;
 
 /// The longest wait between attempts to open NVML.
@@ -30,9 +31,12 @@ pub fn run(shared: &Arc<Shared>, settings: &NvmlSettings) {
     let mut reopen = Reopen::default();
     while !shared.lock().stop {
         let begun = Instant::now();
+        if released(shared, begun) {
+            continue;
+        }
         match open(settings) {
             Ok(nvml) => {
-                memory.cursors.values_mut().for_each(super::signals::Cursors::reopened);
+                memory.reopened();
                 if poll_until_lost(&nvml, shared, settings, &mut memory, &mut reopen) {
                     retry = settings.poll;
                 }
@@ -42,9 +46,21 @@ pub fn run(shared: &Arc<Shared>, settings: &NvmlSettings) {
                 shared.update(|state| state.failed(begun, reason));
             }
         }
-        pause(shared, retry, false);
+        if shared.lock().released_for().is_none() {
+            pause(shared, retry, false);
+        }
         retry = (retry * 2).min(RETRY_MAX);
     }
+}
+
+/// Leaves NVML alone as long as somebody wants that. True if so.
+fn released(shared: &Shared, begun: Instant) -> bool {
+    let Some(rest) = shared.lock().released_for() else { return false };
+    let reason = format!("NVML was let go on request, for another {} s", rest.as_secs());
+    shared.update(|state| state.failed(begun, reason));
+    // Not for long at a time, so that the reason stays true and the request may change.
+    pause(shared, rest.min(Duration::from_secs(1)), false);
+    true
 }
 
 fn open(settings: &NvmlSettings) -> Result<Nvml, String> {
@@ -61,7 +77,7 @@ fn open(settings: &NvmlSettings) -> Result<Nvml, String> {
     Ok(nvml)
 }
 
-/// Polls until NVML has to be opened anew or the thread shall end. True if any poll worked.
+/// Polls until NVML has to be opened anew or let go, or the thread shall end. True if any poll worked.
 fn poll_until_lost(
     nvml: &Nvml,
     shared: &Shared,
@@ -69,10 +85,15 @@ fn poll_until_lost(
     memory: &mut Memory,
     reopen: &mut Reopen,
 ) -> bool {
+    let mut samples = Samples::new(nvml);
     let mut worked = false;
     loop {
         let begun = Instant::now();
-        let cards = match read::cards(nvml, memory) {
+        if shared.lock().hurried() {
+            memory.forget_lists();
+        }
+        let first = !worked;
+        let cards = match read::cards(nvml, memory, &mut samples) {
             Ok(cards) => cards,
             Err(error) => {
                 lost(shared, begun, &error);
@@ -80,10 +101,13 @@ fn poll_until_lost(
             }
         };
         worked = true;
-        let any_lost = cards.iter().any(|card| matches!(&card.answers, Err(unread) if unread.lost));
+        if first && samples.any() {
+            continue; // performance counters tell nothing before their second sample
+        }
+        let any_lost = cards.iter().any(|card| matches!(&card.parts, Err(unread) if unread.lost));
         shared.update(|state| state.polled(begun, cards, memory));
         let stop = pause(shared, settings.poll, true);
-        if stop || reopen.due(any_lost, Instant::now()) {
+        if stop || shared.lock().released_for().is_some() || reopen.due(any_lost, Instant::now()) {
             return worked;
         }
     }
@@ -97,7 +121,9 @@ fn lost(shared: &Shared, begun: Instant, error: &NvmlError) {
 
 /// Waits; shorter where somebody waits for a poll and that is `hurried`. True if the thread shall end.
 fn pause(shared: &Shared, time: Duration, hurried: bool) -> bool {
-    shared.wait(time, |state| state.stop || (hurried && state.hurried())).stop
+    let called =
+        |state: &State| state.stop || (hurried && (state.hurried() || state.released_for().is_some()));
+    shared.wait(time, called).stop
 }
 
 /// Says that the thread ended, for whatever reason.

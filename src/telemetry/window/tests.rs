@@ -127,3 +127,14 @@ fn an_engine_that_failed_once_keeps_what_it_showed() {
     }
     assert_eq!(window.drain().engines, BTreeMap::from([(Engine::Encode, Ratio::percent(9.0))]));
 }
+
+#[test]
+fn an_engine_that_rested_before_it_failed_is_not_known_to_rest() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    for (i, value) in [Ratio::percent(0.0), None].into_iter().enumerate() {
+        let engines = BTreeMap::from([(Engine::Tensor, value)]);
+        window.add(start + (i as u32 + 1) * SECOND, Poll { engines, ..read(0.0, SECOND) });
+    }
+    assert_eq!(window.drain().engines, BTreeMap::from([(Engine::Tensor, None)]));
+}

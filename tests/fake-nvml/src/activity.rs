@@ -11,6 +11,7 @@ const PERIOD_US: u64 = 139_000;
 /// One figure of a load.
 pub type Engine = fn(&Load) -> f64;
 
+#[expect(clippy::disallowed_methods, reason = "the driver has a clock of its own")]
 pub fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
 }
@@ -25,9 +26,14 @@ pub fn living(device: &Device) -> impl Iterator<Item = &Process> {
     device.processes.iter().filter(|p| p.exists())
 }
 
-/// Mean percent between two instants (µs), where overlapping loads count by their maximum;
-/// truncated, as the driver's integers are.
+/// [`mean`], truncated as the driver's integers are.
 pub fn percent(loads: &[&Load], engine: Engine, from_us: u64, to_us: u64) -> u32 {
+    // The small addition undoes the rounding of a share that is exactly a whole percent.
+    (mean(loads, engine, from_us, to_us) + 1e-6) as u32
+}
+
+/// Mean percent between two instants (µs), where overlapping loads count by their maximum.
+pub fn mean(loads: &[&Load], engine: Engine, from_us: u64, to_us: u64) -> f64 {
     let (from, to) = (seconds(from_us), seconds(to_us));
     let mut edges = vec![from, to];
     for load in loads {
@@ -39,8 +45,7 @@ pub fn percent(loads: &[&Load], engine: Engine, from_us: u64, to_us: u64) -> u32
         .windows(2)
         .map(|edge| (edge[1] - edge[0]) * at(loads, engine, f64::midpoint(edge[0], edge[1])))
         .sum();
-    // The small addition undoes the rounding of a share that is exactly a whole percent.
-    if to > from { (work / (to - from) + 1e-6) as u32 } else { 0 }
+    if to > from { work / (to - from) } else { 0.0 }
 }
 
 fn at(loads: &[&Load], engine: Engine, instant: f64) -> f64 {

@@ -6,7 +6,9 @@
 
 mod activity;
 mod answer;
+mod gpm;
 mod lists;
+mod mig;
 mod scene;
 
 use std::ffi::{CStr, c_char, c_uint};
@@ -16,18 +18,38 @@ use nvml_wrapper_sys::bindings::*;
 
 use activity::{Engine, living, loads, now_us, percent};
 use answer::{Answer, reply, text, write};
-use scene::{Device, Scene};
+use scene::{Device, Load, Scene};
 
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Answers a call about one card unless NVML is not open, the card is gone or the scene says it fails.
 fn device(name: &str, handle: nvmlDevice_t, f: impl FnOnce(&Device) -> Answer) -> nvmlReturn_t {
     system(name, |scene| {
-        // A handle is the card's place in the scene, from one on.
-        let device = (handle as usize).checked_sub(1).and_then(|i| scene.devices.get(i));
-        let device = device.ok_or(nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST)?;
+        let device = behind(scene, handle).ok_or(nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST)?;
         answer::as_told(&device.errors, name)?;
         f(device)
+    })
+}
+
+/// A handle is the card's place in the scene, from one on, and above that its instance's slot, likewise.
+const SLOT: u32 = 16;
+
+fn behind(scene: &Scene, handle: nvmlDevice_t) -> Option<&Device> {
+    let (place, slot) = (handle as usize & ((1 << SLOT) - 1), handle as usize >> SLOT);
+    let card = scene.devices.get(place.checked_sub(1)?)?;
+    match slot.checked_sub(1) {
+        None => Some(card),
+        Some(slot) => card.instances.get(slot)?.as_ref(),
+    }
+}
+
+/// A card with MIG on, and each of its instances, has no utilization.
+fn whole(name: &str, handle: nvmlDevice_t, f: impl FnOnce(&Device) -> Answer) -> nvmlReturn_t {
+    device(name, handle, |d| {
+        if d.mig || handle as usize >> SLOT > 0 {
+            return Err(answer::NOT_SUPPORTED);
+        }
+        f(d)
     })
 }
 
@@ -45,7 +67,7 @@ fn system(name: &str, f: impl FnOnce(&Scene) -> Answer) -> nvmlReturn_t {
 extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
     let told = answer::as_told(&scene::current().errors, "nvmlInit_v2");
     if told.is_ok() {
-        USERS.fetch_add(1, Ordering::SeqCst);
+        scene::note_users(USERS.fetch_add(1, Ordering::SeqCst) + 1);
     }
     reply(told)
 }
@@ -58,7 +80,7 @@ extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> nvmlReturn_t {
 #[unsafe(no_mangle)]
 extern "C" fn nvmlShutdown() -> nvmlReturn_t {
     system("nvmlShutdown", |_| {
-        USERS.fetch_sub(1, Ordering::SeqCst);
+        scene::note_users(USERS.fetch_sub(1, Ordering::SeqCst) - 1);
         Ok(())
     })
 }
@@ -164,8 +186,9 @@ unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
     handle: nvmlDevice_t,
     out: *mut nvmlUtilization_t,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetUtilizationRates", handle, |d| {
-        let (gpu, memory) = (last_second(d, |l| l.sm), last_second(d, |l| l.dram));
+    whole("nvmlDeviceGetUtilizationRates", handle, |d| {
+        let counted = || (last_second(d, Load::busy), last_second(d, |l| l.dram));
+        let (gpu, memory) = d.raw.rates.unwrap_or_else(counted);
         unsafe { write(out, nvmlUtilization_t { gpu, memory }) }
     })
 }
@@ -176,8 +199,8 @@ unsafe extern "C" fn nvmlDeviceGetEncoderUtilization(
     percent: *mut c_uint,
     period_us: *mut c_uint,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetEncoderUtilization", handle, |d| unsafe {
-        write(percent, last_second(d, |l| l.encode))?;
+    whole("nvmlDeviceGetEncoderUtilization", handle, |d| unsafe {
+        write(percent, d.raw.encode.unwrap_or_else(|| last_second(d, |l| l.encode)))?;
         write(period_us, 1_000_000)
     })
 }
@@ -188,17 +211,8 @@ unsafe extern "C" fn nvmlDeviceGetDecoderUtilization(
     percent: *mut c_uint,
     period_us: *mut c_uint,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetDecoderUtilization", handle, |d| unsafe {
+    whole("nvmlDeviceGetDecoderUtilization", handle, |d| unsafe {
         write(percent, last_second(d, |l| l.decode))?;
         write(period_us, 1_000_000)
     })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
-    handle: nvmlDevice_t,
-    out: *mut nvmlGpmSupport_t,
-) -> nvmlReturn_t {
-    let support = nvmlGpmSupport_t { version: 1, isSupportedDevice: 0 };
-    device("nvmlGpmQueryDeviceSupport", handle, |_| unsafe { write(out, support) })
 }

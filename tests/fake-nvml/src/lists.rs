@@ -6,8 +6,8 @@ use nvml_wrapper_sys::bindings::*;
 
 use crate::activity::{self, Engine, living, loads, now_us, percent};
 use crate::answer::{Answer, INSUFFICIENT_SIZE, NOT_SUPPORTED, fill, write};
-use crate::device;
 use crate::scene::{Device, Load, Process};
+use crate::{device, whole};
 
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the constants are C's")]
@@ -19,14 +19,17 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
     count: *mut c_uint,
     out: *mut nvmlSample_t,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetSamples", handle, |d| {
+    whole("nvmlDeviceGetSamples", handle, |d| {
         let engine: Engine = match kind {
-            nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES => |l| l.sm,
+            nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES => Load::busy,
             nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES => |l| l.dram,
             nvmlSamplingType_enum_NVML_ENC_UTILIZATION_SAMPLES => |l| l.encode,
             nvmlSamplingType_enum_NVML_DEC_UTILIZATION_SAMPLES => |l| l.decode,
             _ => return Err(NOT_SUPPORTED),
         };
+        if let Some(raw) = &d.raw.ring {
+            return unsafe { raw_samples(raw, value_type, count, out) };
+        }
         unsafe { write(value_type, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)? };
         if out.is_null() {
             return unsafe { write(count, activity::RING as c_uint) };
@@ -45,6 +48,25 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
     })
 }
 
+unsafe fn raw_samples(
+    raw: &[(u64, u64)],
+    value_type: *mut nvmlValueType_t,
+    count: *mut c_uint,
+    out: *mut nvmlSample_t,
+) -> Answer {
+    unsafe { write(value_type, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG)? };
+    if out.is_null() {
+        return unsafe { write(count, raw.len() as c_uint) };
+    }
+    let sample =
+        |&(stamp, value)| nvmlSample_t { timeStamp: stamp, sampleValue: nvmlValue_t { ullVal: value } };
+    let samples: Vec<_> = raw.iter().map(sample).collect();
+    if samples.is_empty() {
+        return Err(nvmlReturn_enum_NVML_ERROR_NOT_FOUND);
+    }
+    unsafe { fill(&samples, out, count) }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     handle: nvmlDevice_t,
@@ -52,17 +74,24 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     count: *mut c_uint,
     last_seen: c_ulonglong,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetProcessUtilization", handle, |d| {
+    whole("nvmlDeviceGetProcessUtilization", handle, |d| {
         if out.is_null() {
             unsafe { write(count, 100)? };
             return Err(INSUFFICIENT_SIZE);
         }
-        let records: Vec<_> = living(d).filter_map(|p| record(d, p, last_seen)).collect();
+        let records: Vec<_> = match &d.raw.shares {
+            Some(raw) => raw.iter().map(raw_record).collect(),
+            None => living(d).filter_map(|p| record(d, p, last_seen)).collect(),
+        };
         if records.is_empty() {
             return Err(nvmlReturn_enum_NVML_ERROR_NOT_FOUND);
         }
         unsafe { fill(&records, out, count) }
     })
+}
+
+fn raw_record(&(pid, stamp, sm): &(u32, u64, u32)) -> nvmlProcessUtilizationSample_t {
+    nvmlProcessUtilizationSample_t { pid, timeStamp: stamp, smUtil: sm, memUtil: 0, encUtil: 0, decUtil: 0 }
 }
 
 /// A process's mean since `last_seen` (at most over the ring), unless it is nothing.
@@ -75,7 +104,7 @@ fn record(device: &Device, process: &Process, last_seen: u64) -> Option<nvmlProc
     let record = nvmlProcessUtilizationSample_t {
         pid: process.pid,
         timeStamp: stamp,
-        smUtil: mean(|l| l.sm),
+        smUtil: mean(Load::busy),
         memUtil: mean(|l| l.dram),
         encUtil: mean(|l| l.encode),
         decUtil: mean(|l| l.decode),
@@ -99,7 +128,21 @@ unsafe fn processes(
             computeInstanceId: u32::MAX,
         })
         .collect();
+    let list = if device.long_entries { misread(&list) } else { list };
     unsafe { fill(&list, out, count) }
+}
+
+/// What a reader of the usual entries finds where a driver writes entries that are eight bytes longer.
+fn misread(list: &[nvmlProcessInfo_t]) -> Vec<nvmlProcessInfo_t> {
+    let ids = |p: &nvmlProcessInfo_t| u64::from(p.gpuInstanceId) | u64::from(p.computeInstanceId) << 32;
+    let words: Vec<u64> = list.iter().flat_map(|p| [p.pid.into(), p.usedGpuMemory, ids(p), 0]).collect();
+    let entry = |w: &[u64]| nvmlProcessInfo_t {
+        pid: w[0] as u32,
+        usedGpuMemory: w[1],
+        gpuInstanceId: w[2] as u32,
+        computeInstanceId: (w[2] >> 32) as u32,
+    };
+    words.chunks_exact(3).take(list.len()).map(entry).collect()
 }
 
 #[unsafe(no_mangle)]

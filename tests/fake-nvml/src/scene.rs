@@ -32,8 +32,33 @@ pub struct Device {
     pub processes: Vec<Process>,
     /// Seconds by which the driver's time stamps differ from Unix time (some count from boot).
     pub clock: f64,
-    /// Whether MIG is on (the instances themselves are not pretended).
+    /// Whether MIG is on.
     pub mig: bool,
+    /// The slots of a card with MIG on, some of them empty. An instance is told like a card.
+    pub instances: Vec<Option<Device>>,
+    /// The GPU instance that an instance belongs to.
+    pub gi: u32,
+    /// Whether the card has performance counters (Hopper and newer).
+    pub gpm: bool,
+    /// Whether process lists have the longer entries of drivers 535.43 to 535.86.
+    pub long_entries: bool,
+    /// Answers given as they stand, however impossible.
+    pub raw: Raw,
+}
+
+/// Answers given as they stand. What is absent is answered from the loads.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Raw {
+    /// Utilization of the card and of its memory.
+    pub rates: Option<(u32, u32)>,
+    /// Time stamp and percent, given whatever was seen before.
+    pub ring: Option<Vec<(u64, u64)>>,
+    /// Pid, time stamp and percent of SM.
+    pub shares: Option<Vec<(u32, u64, u32)>>,
+    /// GPM's metrics by number; null is NaN, since JSON has none.
+    pub gpm: HashMap<u32, Option<f64>>,
+    pub encode: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,10 +79,21 @@ pub struct Load {
     pub from: f64,
     /// Absent or null: until further notice.
     pub to: Option<f64>,
+    /// Share of the SMs.
     pub sm: f64,
+    /// Share of the time in which a kernel runs, where that is more: a kernel may use one SM only.
+    pub graphics: f64,
+    pub tensor: f64,
     pub dram: f64,
     pub encode: f64,
     pub decode: f64,
+}
+
+impl Load {
+    /// The share of the time in which a kernel runs.
+    pub fn busy(&self) -> f64 {
+        self.sm.max(self.graphics)
+    }
 }
 
 impl Process {
@@ -129,6 +165,14 @@ struct DlInfo {
 
 unsafe extern "C" {
     fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
+}
+
+/// Notes beside the scene how often the library is open, for tests that want to see it closed.
+pub fn note_users(users: usize) {
+    let own = own_file().map(|path| path.display().to_string());
+    if let Some(own) = own.filter(|own| Path::new(&format!("{own}.scene.json")).exists()) {
+        let _ = fs::write(format!("{own}.users"), users.to_string());
+    }
 }
 
 /// The file this library was loaded from.
