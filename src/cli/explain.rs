@@ -40,7 +40,7 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
     let mut lines = vec![
         line("server", decision.server.to_string()),
         line("verdict", format!("{}: {}", reasons::verdict_word(verdict), reasons::verdict(verdict))),
-        line("would do", would_do(decision)),
+        line("would do", reasons::would_do(decision)),
         line(
             "rule",
             decision.judgement.rule.clone().unwrap_or_else(|| "none; the defaults apply".to_owned()),
@@ -61,14 +61,6 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
 
 fn line(key: impl Into<String>, value: impl Into<String>) -> (String, String) {
     (key.into(), value.into())
-}
-
-fn would_do(decision: &Decision) -> String {
-    match (&decision.action, &decision.held_back) {
-        (Some(action), _) => reasons::action_words(action).to_owned(),
-        (None, Some(why)) => format!("nothing: {}", reasons::held_back(why)),
-        (None, None) => "nothing".to_owned(),
-    }
 }
 
 /// An instant and how long ago; a stamp from the future is a clock that is wrong somewhere.

@@ -76,19 +76,11 @@ fn table(decisions: &[Decision]) -> Table {
         table.add_row([
             decision.server.to_string(),
             reasons::verdict_word(verdict).to_owned(),
-            would_do(decision),
+            reasons::would_do(decision),
             reasons::verdict(verdict),
         ]);
     }
     table
-}
-
-fn would_do(decision: &Decision) -> String {
-    match (&decision.action, &decision.held_back) {
-        (Some(action), _) => reasons::action_words(action).to_owned(),
-        (None, Some(why)) => format!("nothing: {}", reasons::held_back(why)),
-        (None, None) => "nothing".to_owned(),
-    }
 }
 
 fn as_json(decision: &Decision) -> serde_json::Value {

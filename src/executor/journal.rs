@@ -45,9 +45,8 @@ impl Journal {
     pub fn warnings_begin(&mut self, ids: &[ServerId], at: Timestamp) -> Result<(), StoreError> {
         for id in ids {
             self.ledger.warning_began(id, at);
-            self.save()?;
         }
-        Ok(())
+        self.save()
     }
 
     /// A warning was not accepted.

@@ -45,7 +45,7 @@ pub struct Due {
 /// The letters that a plan asks for: one per owner and rung, however many servers.
 pub fn letters(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<Letter> {
     let mut letters: BTreeMap<(UserName, Rung), Letter> = BTreeMap::new();
-    for decision in &plan.decisions {
+    for decision in plan.decisions.iter().filter(|decision| decision.action.is_some()) {
         let Some(session) = session_of(seen, &decision.server) else { continue };
         let Some((rung, due)) = due(session, decision, journal) else { continue };
         let key = (decision.server.user.clone(), rung);

@@ -5,7 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
-    Action, BusyReason, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason, UseSign, Verdict,
+    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason,
+    UseSign, Verdict,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -132,6 +133,15 @@ pub fn held_back(why: &HeldBack) -> String {
                 time(*again)
             )
         }
+    }
+}
+
+/// What is done about a session, or why nothing is.
+pub fn would_do(decision: &Decision) -> String {
+    match (&decision.action, &decision.held_back) {
+        (Some(action), _) => action_words(action).to_owned(),
+        (None, Some(why)) => format!("nothing: {}", held_back(why)),
+        (None, None) => "nothing".to_owned(),
     }
 }
 
