@@ -1,13 +1,14 @@
-//! Delivers mails: to a mail server by SMTP, or into a directory.
+//! Delivers mails: to a mail server by SMTP, to the local sendmail, or into a directory.
 //!
-//! A delivery ends in a [`Receipt`], which exists only once the mail server took the responsibility
-//! for the mail (its final 250), or in a [`DeliveryError`] that says whether trying again can help.
+//! A delivery ends in a [`Receipt`], which exists only once the other side took the responsibility
+//! for the mail (the mail server's final 250, sendmail's exit code 0), or in a [`DeliveryError`] that says whether trying again can help.
 //! What the mails say and who gets one is decided elsewhere.
 
 mod compose;
 mod directory;
 mod failure;
 mod mask;
+mod sendmail;
 mod server;
 mod smtp;
 
@@ -58,7 +59,7 @@ pub struct OutgoingMail {
 /// Proof that a mail was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// The mail server's final answer (`250 2.0.0 queued as 7`), or the file written.
+    /// The mail server's final answer (`250 2.0.0 queued as 7`), sendmail's, or the file written.
     pub answer: String,
 }
 
@@ -121,6 +122,7 @@ pub struct Mailer {
 enum Route {
     Smtp(smtp::Relay),
     Directory(PathBuf),
+    Sendmail(sendmail::Program),
 }
 
 impl Mailer {
@@ -131,6 +133,9 @@ impl Mailer {
                 Route::Smtp(smtp::Relay::new(host, *port, *tls, &settings)?)
             }
             MailServer::Directory(directory) => Route::Directory(directory.clone()),
+            MailServer::Sendmail(path) => {
+                Route::Sendmail(sendmail::Program { path: path.clone(), timeout: settings.timeout })
+            }
         };
         Ok(Self { from: settings.from, route })
     }
@@ -143,6 +148,7 @@ impl Mailer {
             Route::Directory(directory) => {
                 directory::write(directory, &mail.message_id, letter.content).await
             }
+            Route::Sendmail(program) => program.deliver(&letter).await,
         }
     }
 
@@ -151,6 +157,7 @@ impl Mailer {
         match &self.route {
             Route::Smtp(relay) => relay.check().await,
             Route::Directory(directory) => directory::check(directory).await,
+            Route::Sendmail(program) => program.check(),
         }
     }
 }
@@ -160,6 +167,7 @@ impl std::fmt::Debug for Mailer {
         let route = match &self.route {
             Route::Smtp(relay) => relay.to_string(),
             Route::Directory(directory) => directory.display().to_string(),
+            Route::Sendmail(program) => program.path.display().to_string(),
         };
         f.debug_struct("Mailer").field("route", &route).finish()
     }
