@@ -3,6 +3,7 @@
 //! Sentences that depend on a rule are in `sentences`, measures in `measures`, everything else in
 //! the templates. How a mail travels is none of this module's business.
 
+mod announcement;
 mod foreign;
 mod measures;
 mod notice;
@@ -13,6 +14,7 @@ mod view;
 
 use serde::Serialize;
 
+pub use announcement::{Event, announcement};
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
 pub use notice::{CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice};
 

@@ -11,6 +11,7 @@ mod mask;
 mod sendmail;
 mod server;
 mod smtp;
+mod webhook;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use secrecy::SecretString;
 
 pub use mask::mask;
 pub use server::{MailServer, ServerError, Tls};
+pub use webhook::{Announcer, Webhook, WebhookSettings};
 
 /// How mails leave.
 #[derive(Clone, Debug)]
@@ -78,7 +80,7 @@ pub enum DeliveryError {
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     /// `ca_file` cannot be read.
-    #[error("cannot read the certificates in {path} ([mail] ca_file)")]
+    #[error("cannot read the certificates in {path} (ca_file)")]
     CaFile {
         /// The file.
         path: PathBuf,
@@ -91,10 +93,13 @@ pub enum NotifyError {
         /// The file.
         path: PathBuf,
     },
+    /// The webhook's address is none. It is not repeated, since it is a secret.
+    #[error("[webhook] url_file must hold an address like https://hooks.example.org/services/...")]
+    WebhookUrl,
     /// TLS cannot be set up.
-    #[error("cannot set up TLS for the mail server {server}: {reason}")]
+    #[error("cannot set up TLS for {server}: {reason}")]
     Tls {
-        /// The mail server.
+        /// The mail server or the webhook's host.
         server: String,
         /// What the TLS library said.
         reason: String,

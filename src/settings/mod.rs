@@ -10,6 +10,7 @@ mod mail;
 mod policy;
 mod raw;
 mod values;
+mod webhook;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub use flags::Flags;
 pub use mail::PostSettings;
 pub use values::length;
 use values::{Limit, Pattern, Share};
+pub use webhook::Announcements;
 
 use crate::hub::HubSettings;
 use crate::policy::{Mode, Policy};
@@ -47,6 +49,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
     pub post: Option<PostSettings>,
+    /// What is announced, and where.
+    pub announcements: Option<Announcements>,
     /// Where the ledger is.
     pub store: PathBuf,
     /// What cards cost.
@@ -110,6 +114,7 @@ impl Sources {
             },
             policy,
             post,
+            announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
             cost: Cost::new(&file.cost)?,
             users_were_to_be_deleted: self.flags.cull_users.unwrap_or(false),
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
