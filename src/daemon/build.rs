@@ -103,6 +103,7 @@ fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
         addresses: settings.addresses.clone(),
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
+        limits: settings.limits,
         page: None,
         stops_follow: mode == Mode::Enforce,
     })

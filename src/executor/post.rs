@@ -4,6 +4,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::allowance::{Allowance, LetterLimits};
 use super::letter::{Letter, Rung, letters};
 use super::{AddressBook, Clock, Happening, Journal};
 use crate::domain::{Server, ServerId};
@@ -31,6 +32,8 @@ pub struct Post {
     pub zone: TimeZone,
     /// Absolute address of the service's page.
     pub page: Option<String>,
+    /// How many letters may go out.
+    pub limits: LetterLimits,
     /// Whether a stop follows, or (mode `warn`) only mail.
     pub stops_follow: bool,
 }
@@ -47,10 +50,19 @@ impl Post {
         clock: Clock,
         happened: &mut Vec<Happening>,
     ) -> Result<(), StoreError> {
+        let begins = Allowance::begins(clock());
+        let mut allowance = Allowance::new(self.limits, journal.letters_since(begins)?);
         let mut due = Vec::new();
         for letter in letters(plan, seen, journal) {
             match self.address(&letter.owner, observer).await {
-                Some(to) => due.push((to, letter)),
+                Some(to) => match allowance.take(&letter.owner.id.user) {
+                    Ok(()) => due.push((to, letter)),
+                    Err(spent) => {
+                        let at = clock();
+                        let held = |id| Happening::to(id, at, "held-back", spent.to_string());
+                        happened.extend(letter.servers().iter().map(held));
+                    }
+                },
                 None => happened.extend(self.nobody_to_tell(&letter, journal, clock).await?),
             }
         }

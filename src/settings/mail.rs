@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use super::{Environment, SettingsError, raw, secret_file, std};
-use crate::executor::{AddressBook, AddressSource};
+use crate::executor::{AddressBook, AddressSource, LetterLimits};
 use crate::notify::{MailServer, MailSettings, Mailbox};
 use crate::policy::Mode;
 
@@ -18,6 +18,8 @@ pub struct PostSettings {
     pub addresses: AddressBook,
     /// The admins' addresses.
     pub admins: Vec<String>,
+    /// How many letters may go out within a day.
+    pub limits: LetterLimits,
     /// The zone in which instants are written.
     pub zone: TimeZone,
 }
@@ -55,8 +57,19 @@ pub fn post(raw: &raw::Mail, mode: Mode, environment: &Environment) -> Result<Po
         },
         addresses: AddressBook::new(sources),
         admins: admins(&raw.admins)?,
+        limits: LetterLimits {
+            per_owner: at_least_one("mail.max_per_owner", raw.max_per_owner, 20)?,
+            in_all: at_least_one("mail.max_in_all", raw.max_in_all, 2_000)?,
+        },
         zone: zone(raw.time_zone.as_deref().unwrap_or("UTC"))?,
     })
+}
+
+fn at_least_one(key: &str, written: Option<usize>, usual: usize) -> Result<usize, SettingsError> {
+    match written {
+        Some(0) => Err(SettingsError::key(key, "must be at least 1: nobody is stopped unwarned")),
+        written => Ok(written.unwrap_or(usual)),
+    }
 }
 
 fn admins(raw: &[String]) -> Result<Vec<String>, SettingsError> {

@@ -191,6 +191,8 @@ pub struct Mail {
     pub ca_file: Option<PathBuf>,
     pub timeout: Option<Length>,
     pub time_zone: Option<String>,
+    pub max_per_owner: Option<usize>,
+    pub max_in_all: Option<usize>,
     #[serde(default)]
     pub address: Vec<String>,
     #[serde(default)]
