@@ -4,6 +4,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::addresses::zone_of;
 use super::allowance::{Allowance, LetterLimits};
 use super::letter::{Letter, Rung, letters};
 use super::{AddressBook, Clock, Happening, Journal};
@@ -28,7 +29,7 @@ pub struct Post {
     pub admins: Vec<String>,
     /// The part of Message-IDs after the `@`.
     pub domain: String,
-    /// The zone in which instants are written.
+    /// The zone in which instants are written, where the owner's own is not known.
     pub zone: TimeZone,
     /// Absolute address of the service's page.
     pub page: Option<String>,
@@ -98,7 +99,7 @@ impl Post {
         let notice = OwnerNotice {
             owner: letter.owner.id.user.clone(),
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            zone: self.zone.clone(),
+            zone: zone_of(&letter.owner).unwrap_or_else(|| self.zone.clone()),
             page: self.page.clone(),
             now,
             stops_follow: self.stops_follow,
@@ -128,7 +129,7 @@ impl Post {
             session: notice,
             warned_at: warning.accepted,
             stopped_at: at,
-            zone: self.zone.clone(),
+            zone: zone_of(server).unwrap_or_else(|| self.zone.clone()),
             page: self.page.clone(),
         };
         let Some(to) = self.addresses.find(server) else {
