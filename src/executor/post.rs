@@ -9,7 +9,7 @@ use super::allowance::{Allowance, LetterLimits};
 use super::letter::{Letter, Rung, letters};
 use super::{AddressBook, Clock, Happening, Journal};
 use crate::domain::{Server, ServerId};
-use crate::message::{self, Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, reasons};
+use crate::message::{Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, Wording, reasons};
 use crate::notify::{DeliveryError, Mailer, OutgoingMail, mask};
 use crate::observer::Observer;
 use crate::policy::{Plan, Snapshot, Warning};
@@ -23,6 +23,8 @@ const AT_ONCE: usize = 8;
 pub struct Post {
     /// Delivers.
     pub mailer: Mailer,
+    /// Writes.
+    pub wording: Wording,
     /// Owners' addresses.
     pub addresses: AddressBook,
     /// The admins' addresses.
@@ -105,8 +107,8 @@ impl Post {
             stops_follow: self.stops_follow,
         };
         let written = match letter.rung {
-            Rung::Warning => message::warning(&notice),
-            Rung::Reminder(_) => message::reminder(&notice),
+            Rung::Warning => self.wording.warning(&notice),
+            Rung::Reminder(_) => self.wording.reminder(&notice),
         };
         let mail = written.map_err(|error| DeliveryError::Retryable(error.to_string()))?;
         let message_id = self.id(&letter.name());
@@ -136,7 +138,7 @@ impl Post {
             return Happening::to(&id, at, "note", "its owner has no address to be told of the stop");
         };
         let message_id = format!("stopped.{}", warning.message_id);
-        let sent = match message::stopped(&told) {
+        let sent = match self.wording.stopped(&told) {
             Ok(mail) => self.deliver(&to, mail, message_id, Some(warning.message_id.clone())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
@@ -206,7 +208,7 @@ impl Post {
             page: self.page.clone(),
             now: at,
         };
-        let sent = match message::no_address(&notice) {
+        let sent = match self.wording.no_address(&notice) {
             Ok(mail) => self.tell_admins(mail, self.id(&letter.name())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };

@@ -29,6 +29,7 @@ use values::{Limit, Pattern, Share};
 pub use webhook::Announcements;
 
 use crate::hub::HubSettings;
+use crate::message::Wording;
 use crate::policy::{Mode, Policy};
 use crate::telemetry::NvmlSettings;
 
@@ -164,6 +165,16 @@ pub fn policy_of(file: Option<&Path>) -> Result<Policy, SettingsError> {
         None => error,
     })?;
     Ok(Policy { can_warn: true, ..policy })
+}
+
+/// The words of a config file's mails, for a look at them: the rest of the file need not be complete.
+pub fn wording_of(file: Option<&Path>) -> Result<Wording, SettingsError> {
+    let (raw, text) = read(file)?;
+    let templates = raw.mail.as_ref().and_then(|mail| mail.templates.as_deref());
+    templates.map_or_else(|| Ok(Wording::default()), mail::wording).map_err(|error| match file {
+        Some(path) => error.locate(&text).in_file(path),
+        None => error,
+    })
 }
 
 fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {

@@ -193,6 +193,7 @@ pub struct Mail {
     pub time_zone: Option<String>,
     pub max_per_owner: Option<usize>,
     pub max_in_all: Option<usize>,
+    pub templates: Option<PathBuf>,
     #[serde(default)]
     pub address: Vec<String>,
     #[serde(default)]
