@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// A card's (or MIG instance's) UUID: `GPU-…` or `MIG-…`. The index is not stable, this is.
@@ -98,6 +99,21 @@ pub struct GpuSample {
     pub largest_gap: Duration,
     /// Why `sm` or `dram` could not be read, in words for the admin.
     pub unreadable: Option<String>,
+    /// What its source remembers beyond the last look; a source that keeps no history has none.
+    pub past: Option<Past>,
+}
+
+/// What a source that keeps a history knows of a card's rest, whoever looked meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The card has certainly rested since then.
+    pub since: Timestamp,
+    /// Whether a time that could not be watched ends there; else work does, or the source's memory begins.
+    pub after_gap: bool,
+    /// The last instant at which it was seen at work, as far back as the source remembers.
+    pub last_active: Option<Timestamp>,
+    /// How much of the time since `since` was not watched.
+    pub unwatched: Duration,
 }
 
 /// A process that holds memory on a card.

@@ -7,7 +7,7 @@ mod ids;
 mod jupyter;
 mod server;
 
-pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Ratio};
+pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Ratio};
 pub use ids::{IdError, ServerId, ServerName, UserName};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
 pub use server::{Afterwards, Server, SpawnerState};

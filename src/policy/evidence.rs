@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schedule::earlier;
 use super::{KernelSource, Policy, Session, Thresholds};
-use crate::domain::{GpuId, GpuSample, Jupyter, KernelState};
+use crate::domain::{GpuId, GpuSample, Jupyter, KernelState, Past};
 
 /// What is known of one session up to now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -120,7 +120,7 @@ impl Evidence {
     pub fn observe(&mut self, session: &Session, at: Timestamp, policy: &Policy) {
         self.observe_people(session, at, policy);
         match &session.gpus {
-            Ok(samples) => self.observe_cards(samples, at, policy),
+            Ok(samples) => self.observe_cards(samples, session.server.started, at, policy),
             Err(why) => {
                 for card in self.cards.values_mut() {
                     card.missed(at, policy.max_gap, why);
@@ -155,17 +155,26 @@ impl Evidence {
         self.given_up = self.given_up.map(|cards| cards.or_by(at));
     }
 
-    fn observe_cards(&mut self, samples: &[GpuSample], at: Timestamp, policy: &Policy) {
+    fn observe_cards(
+        &mut self,
+        samples: &[GpuSample],
+        started: Option<Timestamp>,
+        at: Timestamp,
+        policy: &Policy,
+    ) {
         let held: BTreeMap<GpuId, CardEvidence> = samples
             .iter()
             .map(|sample| {
-                let card = match self.cards.remove(&sample.id) {
+                let mut card = match self.cards.remove(&sample.id) {
                     Some(mut card) => {
                         card.observe(sample, at, policy);
                         card
                     }
                     None => CardEvidence::first(sample, at, &policy.thresholds),
                 };
+                if let (Some(past), Some(started)) = (&sample.past, started) {
+                    card.recall(past, started, at);
+                }
                 (sample.id.clone(), card)
             })
             .collect();
@@ -263,6 +272,24 @@ impl CardEvidence {
             self.last_active = self.last_active.map(|worked| worked.min(at));
             (self.clock, self.moved_by, self.covered) = (at, ClockMove::Gap, SignedDuration::ZERO);
         }
+    }
+
+    /// A source that keeps a history proves rest over times when nobody here looked: before the card was first
+    /// seen in this session, or while this service, its Hub or the way to the source was down. What it did
+    /// before the session began is not the session's.
+    fn recall(&mut self, past: &Past, started: Timestamp, at: Timestamp) {
+        let proven = past.since.max(started).min(at);
+        let worked = past.last_active.filter(|worked| *worked >= started).map(|worked| worked.min(at));
+        self.last_active = self.last_active.max(worked);
+        self.clock = self.last_active.map_or(proven, |worked| worked.max(proven));
+        self.moved_by = match past.after_gap && past.since >= started {
+            _ if self.last_active == Some(self.clock) => ClockMove::Activity,
+            true => ClockMove::Gap,
+            false => ClockMove::FirstSeen,
+        };
+        // Which part of it was not watched is not told, so all of it counts as if it lay after the clock.
+        self.covered = (at.duration_since(self.clock) - signed(past.unwatched)).max(SignedDuration::ZERO);
+        self.seen_until = at;
     }
 
     fn move_clock(&mut self, to: Timestamp, by: ClockMove, covered: SignedDuration) {

@@ -7,6 +7,7 @@ mod cpu_servers;
 mod evidence;
 mod idleness;
 mod ladder;
+mod past;
 mod rules;
 mod schedule;
 mod stamps;
@@ -18,7 +19,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::domain::{
-    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Ratio, Server, ServerId, SpawnerState, Terminal,
+    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Ratio, Server, ServerId, SpawnerState,
+    Terminal,
 };
 
 const STEP: SignedDuration = SignedDuration::from_mins(5);
@@ -76,6 +78,7 @@ fn card(id: &str) -> GpuSample {
         covered: Duration::from_secs(300),
         largest_gap: Duration::from_secs(2),
         unreadable: None,
+        past: None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::{Expectation, GivenKeep, Line, MailState, Observation, wire};
 use crate::domain::{
-    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Ratio, Server, ServerId, SpawnerState, Terminal,
+    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Ratio, Server, ServerId, SpawnerState,
+    Terminal,
 };
 use crate::policy::{Session, Snapshot};
 
@@ -183,6 +184,11 @@ fn jupyter(wire: wire::Jupyter) -> Option<Jupyter> {
     })
 }
 
+fn past(wire: wire::Past) -> Past {
+    let wire::Past { since, after_gap, last_active, unwatched } = wire;
+    Past { since, after_gap, last_active, unwatched: Duration::from_secs_f64(unwatched.clamp(0.0, 1e9)) }
+}
+
 /// Where it is not told how much was watched, nothing was; where not how well, all of it may be a gap.
 fn sample(wire: wire::Gpu) -> Result<GpuSample, String> {
     let covered = wire.covered.as_deref().map_or(Ok(Duration::ZERO), duration)?;
@@ -207,5 +213,6 @@ fn sample(wire: wire::Gpu) -> Result<GpuSample, String> {
         covered,
         largest_gap,
         unreadable: None,
+        past: wire.past.map(past),
     })
 }

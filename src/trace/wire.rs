@@ -139,6 +139,19 @@ pub struct Gpu {
     pub covered: Option<String>,
     #[serde(default)]
     pub largest_gap: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub past: Option<Past>,
+}
+
+/// What the source remembers of the card: rest since then, with so many seconds not watched.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Past {
+    pub since: Timestamp,
+    #[serde(default, deserialize_with = "or_default")]
+    pub after_gap: bool,
+    #[serde(default)]
+    pub last_active: Option<Timestamp>,
+    pub unwatched: f64,
 }
 
 /// `null` means what absence means.

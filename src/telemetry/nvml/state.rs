@@ -234,6 +234,7 @@ impl Watched {
                 covered: seen.covered,
                 largest_gap: seen.largest_gap,
                 unreadable: seen.unreadable,
+                past: None,
             },
             holders: self.holders.clone(),
         }
