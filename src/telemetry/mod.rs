@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod listeners;
 pub mod nvml;
 pub mod process_table;
+pub mod prometheus;
 mod window;
 
 use crate::domain::{GpuSample, Holder};
