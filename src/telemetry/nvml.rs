@@ -27,7 +27,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use self::state::Shared;
-use super::window::Window;
+use super::window::Mark;
 use super::{DeviceReading, TelemetryError};
 
 /// How to reach NVML.
@@ -43,6 +43,17 @@ impl Default for NvmlSettings {
     fn default() -> Self {
         Self { library: None, poll: Duration::from_secs(2) }
     }
+}
+
+/// What one reader is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Handout {
+    /// The cards.
+    pub devices: Vec<DeviceReading>,
+    /// Where the next reading goes on.
+    pub mark: Mark,
+    /// Whether it goes on where the reader's last one ended; else part of what was between is lost.
+    pub continues: bool,
 }
 
 /// Watches the cards in a thread of its own until it is dropped.
@@ -82,14 +93,24 @@ impl NvmlSampler {
     pub fn drain(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
         let mut state = self.shared.lock();
         state.health(Instant::now(), self.watchdog)?;
-        Ok(state.readings(Window::drain))
+        let told = state.since(Some(state.drained));
+        state.drained = told.mark;
+        Ok(told.devices)
     }
 
     /// The same without beginning anew, for a last look before a stop.
     pub fn peek(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         state.health(Instant::now(), self.watchdog)?;
-        Ok(state.readings(|window| window.peek()))
+        Ok(state.since(Some(state.drained)).devices)
+    }
+
+    /// The same for any number of readers, each of whom keeps the mark it was given last. Without a mark
+    /// it is told of the newest poll alone.
+    pub fn since(&self, mark: Option<Mark>) -> Result<Handout, TelemetryError> {
+        let state = self.shared.lock();
+        state.health(Instant::now(), self.watchdog)?;
+        Ok(state.since(mark))
     }
 
     /// Lets go of NVML for some time, so that the driver can be reloaded, a card reset or MIG set up.
