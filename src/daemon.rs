@@ -1,7 +1,9 @@
 //! The service: binds its port, then runs cycles until it is told to end. The only reader of the clock.
 
+mod agent;
 mod build;
 mod guardian;
+mod release;
 mod watch;
 
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use crate::trace;
 use crate::web::{self, Board};
 use watch::Watch;
 
+pub use agent::agent;
 pub use build::{Parts, duties, note_on, parts};
 
 /// How long to wait before something that failed at the start is tried again.
@@ -41,6 +44,8 @@ pub fn now() -> Timestamp {
 enum Wake {
     Tick,
     Reload,
+    /// Let go of NVML, or take it up again.
+    Release,
     End,
 }
 
@@ -52,6 +57,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
     let mut signals = Signals::new(run.sources.environment.is_managed())?;
     let mut watch = Watch::new(run.sources.file.clone());
     let mut working: Option<Working> = None;
+    let mut released = None;
     loop {
         let pause = match &mut working {
             Some(working) => {
@@ -65,6 +71,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
             None => match signals.or_end(start(&run)).await {
                 None => break,
                 Some(Ok(started)) => {
+                    release::go_on(started.cycle.observer.source(), released.take());
                     started.announce(&board);
                     working = Some(started);
                     continue;
@@ -77,7 +84,14 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
         };
         match signals.wait(pause, &mut watch).await {
             Wake::Tick => {}
-            Wake::Reload => reload(&run, &mut working, &board),
+            Wake::Reload => {
+                released =
+                    working.as_ref().and_then(|working| release::until(working.cycle.observer.source()));
+                reload(&run, &mut working, &board);
+            }
+            Wake::Release => {
+                release::toggle_of(working.as_ref().map(|working| working.cycle.observer.source()))
+            }
             Wake::End => break,
         }
     }
@@ -198,6 +212,7 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    release: Signal,
     guardian: guardian::Guardian,
 }
 
@@ -207,6 +222,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            release: signal(SignalKind::user_defined1())?,
             guardian: guardian::Guardian::new(managed),
         })
     }
@@ -227,6 +243,7 @@ impl Signals {
             _ = self.terminate.recv() => Wake::End,
             () = self.guardian.gone() => Wake::End,
             _ = self.hangup.recv() => Wake::Reload,
+            _ = self.release.recv() => Wake::Release,
             () = watch.changed() => Wake::Reload,
             () = tokio::time::sleep(pause) => Wake::Tick,
         }

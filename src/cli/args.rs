@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use super::Format;
 use crate::domain::ServerId;
 use crate::policy::Mode;
-use crate::settings::Flags;
+use crate::settings::{AgentFlags, Flags};
 
 /// Gives idle GPUs back: a JupyterHub service that warns the owner of an idle session by mail and stops
 /// the server only when the promised time has passed unanswered.
@@ -22,6 +22,13 @@ pub struct Cli {
     /// What to do; `run` where absent.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+impl Cli {
+    /// How many threads it needs, where not one for each core: a GPU node has many, and the agent little to do.
+    pub fn threads(&self) -> Option<usize> {
+        matches!(self.command, Some(Command::Agent { .. })).then_some(1)
+    }
 }
 
 const EXIT_CODES: &str =
@@ -89,6 +96,12 @@ pub enum Command {
     },
     /// Check config, Hub, scopes, cards, attribution, ledger and mail; one line each, with the remedy
     Check,
+    /// Run on a GPU node: read its cards and tell the service and Prometheus
+    Agent {
+        /// Where and to whom.
+        #[command(flatten)]
+        flags: AgentFlags,
+    },
     /// Print what the cards did, as read, over some time; for tests on a real card
     #[command(hide = true)]
     Cards {

@@ -41,6 +41,10 @@ pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode>
         Some(Command::Plan) => plan::run(&sources, format).await?,
         Some(Command::Explain { server }) => explain::run(&sources, &server, format).await?,
         Some(Command::Check) => check::run(&sources, format).await?,
+        Some(Command::Agent { flags }) => {
+            daemon::agent(&sources, &flags).await?;
+            true
+        }
         Some(Command::Cards { time }) => cards::run(time.into()).await?,
         Some(Command::Simulate { traces }) => simulate::run(&traces, sources.file.as_deref(), format)?,
     };

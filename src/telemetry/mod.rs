@@ -1,17 +1,25 @@
 //! What the cards do and who holds them: readings only, no opinion about idleness.
 
+pub mod agents;
 pub mod attribution;
 pub mod cgroup;
+mod claims;
 pub mod listeners;
+mod machine;
 pub mod nvml;
+pub mod pods;
 pub mod process_table;
 mod window;
 
 use crate::domain::{GpuId, GpuSample, Holder};
 
+pub use agents::{Agents, AgentsSettings};
 pub use attribution::{Attribution, Basis, Unattributed, all_members, attribute, members};
+pub use claims::Claims;
+pub use machine::Machine;
 pub use nvml::{Handout, NvmlSampler, NvmlSettings};
 pub use process_table::{Process, ProcessTable};
+pub use window::Mark;
 
 /// One card: what it did since it was last asked, and who holds it now.
 #[derive(Clone, Debug, PartialEq)]

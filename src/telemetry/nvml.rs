@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+pub use self::read::UNKNOWN;
 use self::state::Shared;
 use super::window::Mark;
 use super::{DeviceReading, TelemetryError};
@@ -111,6 +112,20 @@ impl NvmlSampler {
         let state = self.shared.lock();
         state.health(Instant::now(), self.watchdog)?;
         Ok(state.since(mark))
+    }
+
+    /// What each card did in the last `time`, for a reader who keeps nothing.
+    pub fn of_the_last(&self, time: Duration) -> Result<Vec<DeviceReading>, TelemetryError> {
+        let now = Instant::now();
+        let state = self.shared.lock();
+        state.health(now, self.watchdog)?;
+        let mark = now.checked_sub(time).map_or(0, |then| state.made_by(then));
+        Ok(state.since(Some(mark)).devices)
+    }
+
+    /// For how much longer NVML is let go, if it is.
+    pub fn released_for(&self) -> Option<Duration> {
+        self.shared.lock().released_for()
     }
 
     /// Lets go of NVML for some time, so that the driver can be reloaded, a card reset or MIG set up.

@@ -118,6 +118,12 @@ impl Window {
         self.forgotten
     }
 
+    /// The newest poll that was made by `then`, as far as it is kept.
+    pub fn made_by(&self, then: Instant) -> Mark {
+        let made = self.kept.iter().rev().find(|slot| slot.at <= then);
+        made.map_or(self.forgotten, |slot| slot.mark)
+    }
+
     /// What was seen after the poll number `mark`, as far as it is kept.
     pub fn since(&self, mark: Mark) -> Seen {
         let new = || self.kept.iter().rev().take_while(|slot| slot.mark > mark);

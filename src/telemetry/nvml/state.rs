@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Handout;
 use super::processes::Holders;
 use super::read::{Answers, Card, Memory, UNKNOWN};
-use super::Handout;
 use crate::domain::{GpuId, GpuSample};
 use crate::telemetry::window::{Mark, Poll, Window};
 use crate::telemetry::{DeviceReading, Place, TelemetryError};
@@ -100,7 +100,8 @@ impl State {
         self.attempted(begun);
         // A stand-in disappears with the card's true name; a card does not just disappear.
         self.cards.retain(|_, watched| {
-            !watched.place.card.0.starts_with(UNKNOWN) || cards.iter().any(|card| card.id == watched.place.card)
+            !watched.place.card.0.starts_with(UNKNOWN)
+                || cards.iter().any(|card| card.id == watched.place.card)
         });
         for watched in self.cards.values_mut() {
             if !cards.iter().any(|card| card.id == watched.place.card) {
@@ -127,7 +128,8 @@ impl State {
             }
         };
         // The card tells of itself what it is divided into: what it does not name exists no more.
-        self.cards.retain(|id, watched| watched.place.card != whole || parts.iter().any(|part| part.id == *id));
+        self.cards
+            .retain(|id, watched| watched.place.card != whole || parts.iter().any(|part| part.id == *id));
         for part in parts {
             let new = || Watched::new(place(part.instance), at);
             let watched = self.cards.entry(part.id.clone()).or_insert_with(new);
@@ -199,6 +201,11 @@ impl State {
         let mark = mark.map_or(self.polls.saturating_sub(1), |mark| if known(&mark) { mark } else { 0 });
         let devices = self.cards.iter().map(|(id, watched)| watched.reading(id, mark)).collect();
         Handout { devices, mark: self.polls, continues }
+    }
+
+    /// The newest poll that was made by `then`.
+    pub fn made_by(&self, then: Instant) -> Mark {
+        self.cards.values().map(|watched| watched.window.made_by(then)).max().unwrap_or(self.polls)
     }
 }
 
