@@ -15,14 +15,14 @@ fn now() -> Timestamp {
 fn card(sm: f64) -> Value {
     json!({"id": "GPU-1", "card": "GPU-1", "index": 0, "instance": null, "model": "NVIDIA H100", "sm": sm,
         "dram": 0.0, "engines": {"tensor": 0.0}, "memory_used": 1, "covered": 60.0, "largest_gap": 2.0,
-        "unreadable": null, "holders": [{"pid": 20, "memory_used": null}]})
+        "unreadable": null, "holders": {"known": [{"pid": 20, "memory_used": null}]}})
 }
 
 fn answer() -> Value {
     json!({"gpu_culler_agent": 1, "release": "0.1.0", "node": "gpu1", "boot": "b", "run": "r", "at": NOW,
-        "since": null, "cursor": "r.7", "cards": [card(0.0)],
-        "processes": {"own_uid": 0, "groups": ["/"], "list": [[1, 0, 1, 0, "init", [0], 0.5]], "pods": {},
-            "servers": {}, "kernels": {}, "addresses": {}}})
+        "since": null, "cursor": "r.7", "cards": {"known": [card(0.0)]},
+        "processes": {"known": {"own_uid": 0, "groups": ["/"], "list": [[1, 0, 1, 0, "init", [0], 0.5]],
+            "pods": {}, "servers": {"20": "alice/"}, "kernels": {}, "addresses": {}}}})
 }
 
 fn with(key: &str, value: Value) -> Value {
@@ -98,7 +98,7 @@ async fn a_part_that_is_not_known_or_impossible_is_unknown_and_the_other_part_st
     assert!(unread.processes.is_ok());
     let mut astray = card(0.0);
     astray["covered"] = json!(-5.0);
-    let impossible = of(with("cards", json!([astray]))).await;
+    let impossible = of(with("cards", json!({"known": [astray]}))).await;
     assert!(impossible.devices.unwrap_err().contains("what cannot be") && impossible.processes.is_ok());
     let unseen = of(with("processes", json!({"unknown": "hidepid"}))).await;
     assert!(unseen.devices.is_ok() && unseen.processes.unwrap_err().ends_with("hidepid"));
@@ -133,7 +133,7 @@ async fn going_on(server: &MockServer, since: &str, answer: Value) {
 async fn an_answer_goes_on_where_the_last_one_that_was_taken_ended() {
     let server = answering(ResponseTemplate::new(200).set_body_json(answer())).await;
     let mut next = with("since", json!("r.7"));
-    (next["cursor"], next["cards"]) = (json!("r.9"), json!([card(0.5)]));
+    (next["cursor"], next["cards"]) = (json!("r.9"), json!({"known": [card(0.5)]}));
     going_on(&server, "r.7", next).await;
     let agents = Agents::new(settings(&[server.uri()])).unwrap();
     let sm = |machine: &Machine| machine.devices.as_ref().unwrap()[0].sample.sm.map(Ratio::get);
@@ -155,7 +155,7 @@ async fn rest_told_by_an_agent_that_was_restarted_proves_nothing_and_work_does()
     assert_eq!((sample.sm, sample.dram, sample.covered), (None, None, Duration::ZERO));
     assert!(sample.engines.values().all(Option::is_none));
     assert!(sample.unreadable.unwrap().contains("restarted"));
-    let work = with("cards", json!([card(0.4)]));
+    let work = with("cards", json!({"known": [card(0.4)]}));
     going_on(&server, "r.7", work).await;
     let sample = agents.look(Ask::Next, now()).await[0].devices.clone().unwrap().remove(0).sample;
     assert_eq!(sample.sm.map(Ratio::get), Some(0.4));

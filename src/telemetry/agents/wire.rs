@@ -1,6 +1,6 @@
 //! What an agent says, as JSON. `GET /v1/evidence?since=CURSOR` answers with one [`Evidence`].
 //!
-//! A part that is not known is `{"unknown": "why"}` in its place, and a figure that could not be read is
+//! A part that is known is `{"known": …}`, one that is not is `{"unknown": "why"}`, and a figure that could not be read is
 //! null: neither is ever a zero or an empty list.
 
 use std::collections::BTreeMap;
@@ -44,15 +44,12 @@ pub struct Evidence {
 
 /// Something, or why it is not known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(rename_all = "lowercase")]
 pub enum Told<T> {
-    /// It is not.
-    Unknown {
-        /// Why.
-        unknown: String,
-    },
     /// It is.
     Known(T),
+    /// It is not, and why.
+    Unknown(String),
 }
 
 /// One device.
@@ -108,7 +105,7 @@ impl<T> Told<T> {
     pub fn new(what: Result<T, impl ToString>) -> Self {
         match what {
             Ok(known) => Self::Known(known),
-            Err(why) => Self::Unknown { unknown: why.to_string() },
+            Err(why) => Self::Unknown(why.to_string()),
         }
     }
 
@@ -116,7 +113,7 @@ impl<T> Told<T> {
     pub fn into_result(self) -> Result<T, String> {
         match self {
             Self::Known(known) => Ok(known),
-            Self::Unknown { unknown } => Err(unknown),
+            Self::Unknown(why) => Err(why),
         }
     }
 }
