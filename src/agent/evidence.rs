@@ -29,6 +29,7 @@ pub(super) fn tell(agent: &Agent, question: &Question) -> Evidence {
         at: (agent.clock)(),
         since,
         cursor,
+        notes: agent.sampler.lacking().into_iter().map(str::to_owned).collect(),
         cards: Told::new(devices.map(|devices| devices.iter().map(Card::from).collect())),
         processes: Told::new(processes),
     }

@@ -13,7 +13,7 @@ use crate::settings::{Settings, Source, Sources};
 use crate::store::Store;
 use crate::telemetry::agents::Ask;
 use crate::telemetry::{
-    Agents, AgentsSettings, DeviceReading, Machine, NvmlSampler, NvmlSettings, ProcessTable,
+    Agents, AgentsSettings, DeviceReading, Machine, NvmlSampler, NvmlSettings, ProcessTable, TelemetryError,
 };
 
 /// How long the cards may take to answer.
@@ -131,6 +131,7 @@ fn machine(machine: &Machine) -> Vec<Finding> {
         Ok(devices) => devices,
     };
     let mut findings: Vec<Finding> = devices.iter().map(card).collect();
+    findings.extend(machine.notes.iter().map(|words| note("agents", format!("{name}: {words}"))));
     findings.push(match (&machine.processes, devices.is_empty()) {
         (Err(why), _) => wrong("attribution", why),
         (Ok(_), true) => {
@@ -148,14 +149,15 @@ async fn own_cards(settings: NvmlSettings) -> Vec<Finding> {
     let sampler = NvmlSampler::start(settings);
     let readings = tokio::task::spawn_blocking(move || {
         sampler.wait_for_poll(Instant::now(), PATIENCE)?;
-        sampler.peek()
+        Ok::<_, TelemetryError>((sampler.peek()?, sampler.lacking()))
     });
-    let readings = match readings.await {
-        Ok(Ok(readings)) => readings,
+    let (readings, lacking) = match readings.await {
+        Ok(Ok(told)) => told,
         Ok(Err(error)) => return vec![wrong("cards", error)],
         Err(error) => return vec![wrong("cards", error)],
     };
     let mut findings: Vec<Finding> = readings.iter().map(card).collect();
+    findings.extend(lacking.into_iter().map(|words| note("cards", words)));
     if readings.is_empty() {
         findings.push(wrong("cards", "NVML works, but there is no card: is this the machine with the GPUs?"));
     }

@@ -200,6 +200,7 @@ impl Agents {
             processes,
             partial: None,
             claims,
+            notes: answer.notes,
             name: node.name,
         })
     }
@@ -243,6 +244,7 @@ struct Judged {
     cursor: String,
     boot: String,
     names: BTreeSet<String>,
+    notes: Vec<String>,
     devices: Result<Vec<DeviceReading>, String>,
     processes: Result<(super::ProcessTable, Claims), String>,
 }
@@ -250,8 +252,19 @@ struct Judged {
 /// Takes an answer apart, or says why it is of no use.
 fn judged(answer: Answer, now: Timestamp, asked_from: Option<&str>) -> Result<Judged, String> {
     let Answer { evidence, from } = answer;
-    let Evidence { gpu_culler_agent: version, release, node, boot, run, at, since, cursor, cards, processes } =
-        evidence;
+    let Evidence {
+        gpu_culler_agent: version,
+        release,
+        node,
+        boot,
+        run,
+        at,
+        since,
+        cursor,
+        notes,
+        cards,
+        processes,
+    } = evidence;
     if version != VERSION {
         return Err(format!(
             "its agent (gpu-culler {release}) speaks version {version} of the format and we speak {VERSION}: install the same release on both"
@@ -271,6 +284,7 @@ fn judged(answer: Answer, now: Timestamp, asked_from: Option<&str>) -> Result<Ju
     });
     let names = [Some(node), from.map(|at| at.ip().to_string())].into_iter().flatten();
     Ok(Judged {
+        notes,
         run,
         cursor,
         boot,

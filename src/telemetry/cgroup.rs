@@ -9,11 +9,11 @@ pub fn kept_by_system(path: &str, own_uid: u32) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The container that one group stands for: a bare id (cgroupfs driver), or `docker-ID.scope`,
-/// `cri-containerd-ID.scope`, `libpod-ID.scope` and the like (systemd driver).
+/// The container that one group stands for: a bare id or Podman's `libpod-ID` (cgroupfs driver), or
+/// `docker-ID.scope`, `cri-containerd-ID.scope`, `libpod-ID.scope` and the like (systemd driver).
 pub fn container_id(group: &str) -> Option<&str> {
     let Some(scope) = group.strip_suffix(".scope") else {
-        return Some(group);
+        return Some(group.strip_prefix("libpod-").unwrap_or(group));
     };
     // Podman's monitor is no part of the container.
     let (runtime, id) = scope.rsplit_once('-')?;
@@ -72,6 +72,7 @@ mod tests {
             let group = if group.is_empty() { ID.to_owned() } else { format!("{group}{ID}.scope") };
             assert_eq!(container_id(&group), Some(ID), "{group}");
         }
+        assert_eq!(container_id(&format!("libpod-{ID}")), Some(ID), "Podman without systemd");
         assert_eq!(container_id(&format!("libpod-conmon-{ID}.scope")), None);
         assert_eq!(container_id("init.scope"), None);
     }

@@ -22,6 +22,8 @@ pub struct Machine {
     pub partial: Option<String>,
     /// What some of the processes say of themselves.
     pub claims: Claims,
+    /// What works with less, in words for the admin.
+    pub notes: Vec<String>,
 }
 
 impl Machine {
@@ -32,14 +34,23 @@ impl Machine {
         let claims = processes.as_ref().map(|table| Claims::of_holders(held.map(|holder| holder.pid), table));
         let claims = claims.unwrap_or_default();
         let partial = processes.as_ref().ok().and_then(ProcessTable::partial);
-        Self { name: "this machine".to_owned(), names: None, ours: true, devices, processes, partial, claims }
+        Self {
+            name: "this machine".to_owned(),
+            names: None,
+            ours: true,
+            devices,
+            processes,
+            partial,
+            claims,
+            notes: Vec::new(),
+        }
     }
 
     /// One that could not be asked.
     pub fn silent(name: String, names: BTreeSet<String>, why: &str) -> Self {
         let (devices, processes) = (Err(why.to_owned()), Err(why.to_owned()));
-        let claims = Claims::default();
-        Self { name, names: Some(names), ours: false, devices, processes, partial: None, claims }
+        let (claims, notes) = (Claims::default(), Vec::new());
+        Self { name, names: Some(names), ours: false, devices, processes, partial: None, claims, notes }
     }
 
     /// Why it is not known what runs here, if so.

@@ -18,6 +18,7 @@ mod read;
 mod ring;
 mod signals;
 mod state;
+mod symbols;
 mod words;
 mod worker;
 
@@ -121,6 +122,11 @@ impl NvmlSampler {
         state.health(now, self.watchdog)?;
         let mark = now.checked_sub(time).map_or(0, |then| state.made_by(then));
         Ok(state.since(Some(mark)).devices)
+    }
+
+    /// What the driver's library lacks, each with what is off for lack of it.
+    pub fn lacking(&self) -> Vec<&'static str> {
+        self.shared.lock().lacking.clone()
     }
 
     /// For how much longer NVML is let go, if it is.

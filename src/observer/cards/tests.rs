@@ -65,6 +65,7 @@ fn machine(name: &str, ours: bool, group: &str) -> Machine {
         processes: Ok(table),
         partial: None,
         claims: Claims::default(),
+        notes: vec![],
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Evidence {
     pub since: Option<String>,
     /// What to ask for next time.
     pub cursor: String,
+    /// What works on this machine with less, in words for the admin.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The cards.
     pub cards: Told<Vec<Card>>,
     /// The processes.

@@ -33,6 +33,8 @@ pub struct State {
     wanted: Option<Instant>,
     /// Until when NVML shall be left alone.
     released: Option<Instant>,
+    /// What the library that is open lacks.
+    pub lacking: Vec<&'static str>,
     /// The thread shall end.
     pub stop: bool,
     /// The thread has ended.
@@ -61,6 +63,7 @@ impl Shared {
                 begun: None,
                 wanted: None,
                 released: None,
+                lacking: Vec::new(),
                 stop: false,
                 ended: false,
             }),
