@@ -2,6 +2,7 @@
 //!
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
+mod agent;
 mod cost;
 mod environment;
 mod error;
@@ -9,6 +10,7 @@ mod flags;
 mod mail;
 mod policy;
 mod raw;
+mod telemetry;
 mod values;
 mod webhook;
 
@@ -19,6 +21,7 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use url::Url;
 
+pub use agent::{AgentFlags, AgentSettings};
 pub use cost::Cost;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
@@ -31,7 +34,7 @@ pub use webhook::Announcements;
 use crate::hub::HubSettings;
 use crate::message::Wording;
 use crate::policy::{Mode, Policy};
-use crate::telemetry::NvmlSettings;
+pub use telemetry::Source;
 
 /// Everything the service needs to know.
 #[derive(Debug)]
@@ -44,8 +47,8 @@ pub struct Settings {
     pub probe_kernels: bool,
     /// The address people use, where it is set.
     pub public_url: Option<Url>,
-    /// The cards.
-    pub nvml: NvmlSettings,
+    /// Where the cards are read.
+    pub source: Source,
     /// What is decided by.
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
@@ -91,7 +94,6 @@ impl Sources {
     fn settings(&self, file: &raw::File) -> Result<Settings, SettingsError> {
         let mut policy = policy::policy(file, &self.flags)?;
         policy.mode = self.mode.unwrap_or(policy.mode);
-        supported(file)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
         if policy.mode > Mode::Observe && post.is_none() && policy.cpu_servers.is_none() {
@@ -109,10 +111,7 @@ impl Sources {
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
-            nvml: NvmlSettings {
-                library: file.telemetry.nvml.library.clone(),
-                poll: file.telemetry.nvml.poll.map_or(NvmlSettings::default().poll, |poll| std(poll.0)),
-            },
+            source: telemetry::source(&file.telemetry)?,
             policy,
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
@@ -187,15 +186,6 @@ fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
     })?;
     let raw = toml::from_str(&text).map_err(|e| SettingsError::from_toml(&e, &text).in_file(path))?;
     Ok((raw, text))
-}
-
-fn supported(file: &raw::File) -> Result<(), SettingsError> {
-    match file.telemetry.source {
-        None | Some(raw::Source::Nvml) => Ok(()),
-        Some(raw::Source::Agents | raw::Source::Prometheus) => {
-            Err(SettingsError::key("telemetry.source", "this version reads cards with \"nvml\" only"))
-        }
-    }
 }
 
 /// A cycle longer than `max_gap` would look like a gap each time.
