@@ -8,6 +8,7 @@ mod held;
 mod homes;
 mod kernels;
 mod source;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +22,7 @@ use crate::hub::{Hub, HubError, Listing};
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
 use crate::telemetry::ProcessTable;
 use crate::telemetry::agents::Ask;
+use crate::telemetry::prometheus::Tenant;
 
 pub use cards::{Card, Cards};
 use cpu::CpuMeters;
@@ -30,6 +32,7 @@ use homes::Homes;
 use kernels::Asked;
 pub use kernels::Kernels;
 pub use source::{Resident, Source};
+pub use told::tenant;
 
 /// A running server, and what leads to its processes.
 type Running = (ServerId, SpawnerState);
@@ -93,7 +96,7 @@ impl Observer {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let cards = self.source.look(ask, &self.running, Some(&mut self.held), now).await;
+        let cards = self.source.look(ask, &self.running, &tenants(&servers), Some(&mut self.held), now).await;
         cards.note(&servers, &mut self.homes);
         if complete {
             self.homes.keep_only(&servers);
@@ -131,7 +134,10 @@ impl Observer {
         self.footprints(|footprints| disown(footprints, &mut server));
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
-        let cards = self.source.look_fresh(&running, self.homes.only(&server), now).await;
+        let cards = self
+            .source
+            .look_fresh(&running, &tenants(std::slice::from_ref(&server)), self.homes.only(&server), now)
+            .await;
         let gpus = cards.of(&server, &self.homes);
         let table = ProcessTable::read().ok();
         let jupyter = self.ask(&server, table.as_ref(), moment).await;
@@ -170,7 +176,7 @@ impl Observer {
 
     /// The processes of a server, wherever they are, as they are now.
     pub async fn processes(&self, id: &ServerId, now: Timestamp) -> Vec<Resident> {
-        self.source.look(Ask::Again, &self.running, None, now).await.processes_of(id, &self.running)
+        self.source.look(Ask::Again, &self.running, &[], None, now).await.processes_of(id, &self.running)
     }
 
     /// Those of these processes that still run.
@@ -231,6 +237,10 @@ impl Moment {
         let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or(SignedDuration::ZERO);
         self.at.checked_add(passed).unwrap_or(self.at)
     }
+}
+
+fn tenants(servers: &[Server]) -> Vec<(ServerId, Tenant)> {
+    servers.iter().filter_map(|server| Some((server.id.clone(), tenant(server)?))).collect()
 }
 
 fn disown(footprints: &mut Footprints, server: &mut Server) {

@@ -10,11 +10,14 @@ use crate::daemon;
 use crate::hub::{self, Hub, Listing, ProbeGrant};
 use crate::message::{Kind, Mail};
 use crate::notify::{Mailer, OutgoingMail, mask};
+use crate::observer;
 use crate::settings::{PostSettings, Settings, Source, Sources};
 use crate::store::Store;
 use crate::telemetry::agents::Ask;
+use crate::telemetry::prometheus::{Advice, Concern};
 use crate::telemetry::{
-    Agents, AgentsSettings, DeviceReading, Machine, NvmlSampler, NvmlSettings, ProcessTable, TelemetryError,
+    Agents, AgentsSettings, DeviceReading, Machine, NvmlSampler, NvmlSettings, ProcessTable, Prometheus,
+    PrometheusSettings, TelemetryError,
 };
 
 /// How long the cards may take to answer.
@@ -114,6 +117,28 @@ async fn cards(settings: &Settings) -> Vec<Finding> {
     match &settings.source {
         Source::Nvml(nvml) => own_cards(nvml.clone()).await,
         Source::Agents(agents) => others_cards(agents.clone()).await,
+        Source::Prometheus(prometheus) => labelled_cards(prometheus, settings).await,
+    }
+}
+
+async fn labelled_cards(prometheus: &PrometheusSettings, settings: &Settings) -> Vec<Finding> {
+    let servers = match Hub::new(settings.hub.clone()) {
+        Ok(hub) => hub.servers().await.map(|listing| listing.servers).unwrap_or_default(),
+        Err(_) => Vec::new(), // said of the Hub already
+    };
+    let tenants: Vec<_> = servers.iter().filter_map(observer::tenant).collect();
+    let examined = match Prometheus::new(prometheus.clone()) {
+        Ok(prometheus) => prometheus.examine(&tenants, daemon::now()).await,
+        Err(error) => Err(error),
+    };
+    let finding = |advice: Advice| match advice.concern {
+        Concern::None => fine("cards", advice.words),
+        Concern::Some => note("cards", advice.words),
+        Concern::Grave => wrong("cards", advice.words),
+    };
+    match examined {
+        Err(error) => vec![wrong("cards", error)],
+        Ok(all) => all.into_iter().map(finding).collect(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::observer::{Kernels, Observer, Source};
 use crate::policy::{KernelSource, Mode, Policy};
 use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
-use crate::telemetry::{Agents, NvmlSampler};
+use crate::telemetry::{Agents, NvmlSampler, Prometheus};
 
 /// How long the first reading of the cards may take before the first look goes ahead without it.
 const FIRST_READING: Duration = Duration::from_secs(5);
@@ -64,6 +64,9 @@ fn source(settings: &settings::Source) -> Result<Source, String> {
     Ok(match settings {
         settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
         settings::Source::Agents(agents) => Source::Agents(Agents::new(agents.clone())?),
+        settings::Source::Prometheus(prometheus) => {
+            Source::Prometheus(Prometheus::new((**prometheus).clone()).map_err(|error| error.to_string())?)
+        }
     })
 }
 

@@ -25,6 +25,7 @@ pub(super) fn toggle_of(source: Option<&Source>) {
     match source {
         Some(Source::Nvml(sampler)) => toggle(sampler),
         Some(Source::Agents(_)) => tracing::warn!("SIGUSR1: no NVML is open here; send it to the agent"),
+        Some(Source::Prometheus(_)) => tracing::warn!("SIGUSR1: no NVML is open here"),
         None => tracing::warn!("SIGUSR1: nothing is open yet"),
     }
 }
@@ -33,7 +34,7 @@ pub(super) fn toggle_of(source: Option<&Source>) {
 pub(super) fn until(source: &Source) -> Option<Instant> {
     match source {
         Source::Nvml(sampler) => Some(Instant::now() + sampler.released_for()?),
-        Source::Agents(_) => None,
+        Source::Agents(_) | Source::Prometheus(_) => None,
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::homes::Homes;
+use super::told::Told;
 use super::{Resident, Running};
 use crate::domain::{GpuSample, Hold, Holder, Jupyter, Server, ServerId, SpawnerState};
+use crate::telemetry::prometheus::Tenant;
 use crate::telemetry::{DeviceReading, Machine, Process, Unattributed, all_members, attribute, members};
 
 /// One card and who holds it.
@@ -28,6 +30,8 @@ pub struct Cards {
     /// Each of them.
     pub devices: Vec<Card>,
     places: Vec<Place>,
+    /// What labels tell, where that is how cards are attributed.
+    told: Option<Told>,
 }
 
 /// One machine, and what runs there.
@@ -52,13 +56,25 @@ impl Cards {
         cards
     }
 
+    /// Attributes cards by what their labels tell.
+    pub(super) fn told(told: Told, tenants: &[(ServerId, Tenant)]) -> Self {
+        Self { devices: told.cards(tenants), places: Vec::new(), told: Some(told) }
+    }
+
     /// What keeps cards from being attributed.
     pub fn troubles(&self) -> impl Iterator<Item = String> {
-        self.places.iter().filter_map(|place| trouble(&place.machine))
+        let look = self.told.iter().flat_map(|told| match &told.look {
+            Ok(look) => look.troubles.clone(),
+            Err(why) => vec![why.clone()],
+        });
+        self.places.iter().filter_map(|place| trouble(&place.machine)).chain(look)
     }
 
     /// Why no card at all can be read, if so.
     pub fn down(&self) -> Option<String> {
+        if let Some(told) = &self.told {
+            return told.look.as_ref().err().cloned();
+        }
         let mut unread = self.places.iter().map(|place| place.machine.devices.as_ref().err());
         if unread.clone().all(|why| why.is_some()) { unread.next().flatten().cloned() } else { None }
     }
@@ -105,6 +121,9 @@ impl Cards {
     /// The cards of one server, or why they are not known. That a machine cannot be asked concerns those
     /// who are on it, and those of whom it is not known where they are.
     pub(super) fn of(&self, server: &Server, homes: &Homes) -> Result<Vec<GpuSample>, String> {
+        if let Some(told) = &self.told {
+            return told.of(server);
+        }
         let (id, spawner) = (&server.id, &server.spawner);
         if spawner.is_empty() {
             return Err(
@@ -116,7 +135,7 @@ impl Cards {
             let place = self.places.iter().find(|place| place.machine.name == *name);
             known(place, || format!("it ran on {name}, which is no longer among the agents"))?;
         }
-        self.told(spawner)?;
+        self.where_named(spawner)?;
         // It may run on another machine and hold cards there: none here does not mean none.
         if self.found(id).next().is_none() {
             return Err(self.nowhere(spawner));
@@ -134,7 +153,7 @@ impl Cards {
     }
 
     /// Whether the machine that the spawner names, or leaves unnamed since it is the Hub's, can be asked.
-    fn told(&self, spawner: &SpawnerState) -> Result<(), String> {
+    fn where_named(&self, spawner: &SpawnerState) -> Result<(), String> {
         let place = |is: &dyn Fn(&Machine) -> bool| self.places.iter().find(|place| is(&place.machine));
         match &spawner.host {
             Some(host) => {

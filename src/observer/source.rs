@@ -10,8 +10,11 @@ use jiff::Timestamp;
 use super::Running;
 use super::cards::Cards;
 use super::held::Held;
+use super::told::Told;
+use crate::domain::ServerId;
 use crate::telemetry::agents::Ask;
-use crate::telemetry::{Agents, DeviceReading, Machine, NvmlSampler, TelemetryError};
+use crate::telemetry::prometheus::Tenant;
+use crate::telemetry::{Agents, DeviceReading, Machine, NvmlSampler, Prometheus, TelemetryError};
 
 /// How long a fresh reading of the cards may take before a stop is called off.
 const FRESH_WITHIN: Duration = Duration::from_secs(10);
@@ -23,6 +26,8 @@ pub enum Source {
     Nvml(Arc<NvmlSampler>),
     /// The cards of other machines.
     Agents(Agents),
+    /// The cards of a cluster, as labelled series.
+    Prometheus(Prometheus),
 }
 
 impl Source {
@@ -39,9 +44,13 @@ impl Source {
         &self,
         ask: Ask,
         running: &[Running],
+        tenants: &[(ServerId, Tenant)],
         held: Option<&mut Held>,
         now: Timestamp,
     ) -> Cards {
+        if let Self::Prometheus(prometheus) = self {
+            return told(prometheus, tenants, now).await;
+        }
         let mut machines = self.machines(ask, now, |_| true).await;
         if let Some(held) = held {
             machines.iter_mut().for_each(|machine| held.fill_in(machine));
@@ -53,9 +62,13 @@ impl Source {
     pub(super) async fn look_fresh(
         &self,
         running: &[Running],
+        tenants: &[(ServerId, Tenant)],
         only: Option<&BTreeSet<String>>,
         now: Timestamp,
     ) -> Cards {
+        if let Self::Prometheus(prometheus) = self {
+            return told(prometheus, tenants, now).await;
+        }
         let wanted = |name: &str| only.is_none_or(|only| only.contains(name));
         Cards::attribute(self.machines(Ask::Fresh, now, wanted).await, running)
     }
@@ -66,6 +79,7 @@ impl Source {
                 vec![Machine::only(read(sampler, ask).await.map_err(|error| error.to_string()))]
             }
             Self::Agents(agents) => agents.look_at(ask, now, wanted).await,
+            Self::Prometheus(_) => Vec::new(),
         }
     }
 
@@ -77,6 +91,7 @@ impl Source {
                 let concerned = |name: &str| before.iter().any(|resident| resident.machine == name);
                 agents.look_at(Ask::Again, now, concerned).await
             }
+            Self::Prometheus(_) => Vec::new(),
         };
         let runs = |resident: &&Resident| {
             let machine = machines.iter().find(|machine| machine.name == resident.machine);
@@ -85,6 +100,12 @@ impl Source {
         };
         before.iter().filter(runs).cloned().collect()
     }
+}
+
+async fn told(prometheus: &Prometheus, tenants: &[(ServerId, Tenant)], now: Timestamp) -> Cards {
+    let wanted: Vec<Tenant> = tenants.iter().map(|(_, tenant)| tenant.clone()).collect();
+    let look = prometheus.look(&wanted, now).await.map_err(|error| error.to_string());
+    Cards::told(Told { look, at: now }, tenants)
 }
 
 /// A process of a server, and where it runs.

@@ -9,6 +9,7 @@ mod error;
 mod flags;
 mod mail;
 mod policy;
+mod prometheus;
 mod raw;
 mod telemetry;
 mod values;
@@ -111,7 +112,7 @@ impl Sources {
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
-            source: telemetry::source(&file.telemetry)?,
+            source: telemetry::source(&file.telemetry, &policy)?,
             policy,
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,

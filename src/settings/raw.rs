@@ -68,6 +68,7 @@ pub struct Telemetry {
     #[serde(default)]
     pub nvml: Nvml,
     pub agents: Option<Agents>,
+    pub prometheus: Option<Prometheus>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -94,6 +95,42 @@ pub struct Agents {
     pub token_file: Option<PathBuf>,
     pub ca_file: Option<PathBuf>,
     pub timeout: Option<Length>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prometheus {
+    pub url: String,
+    pub token_file: Option<PathBuf>,
+    pub username: Option<String>,
+    pub password_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
+    pub cert_file: Option<PathBuf>,
+    pub key_file: Option<PathBuf>,
+    pub proxy: Option<String>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub params: BTreeMap<String, String>,
+    pub method: Option<Method>,
+    #[serde(default)]
+    pub matchers: Vec<String>,
+    #[serde(default)]
+    pub metrics: BTreeMap<String, String>,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    pub weak_utilization: Option<bool>,
+    pub timeout: Option<Length>,
+    pub max_series: Option<usize>,
+    pub collect_interval: Option<Length>,
+    pub label_delay: Option<Length>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    Get,
+    Post,
 }
 
 #[derive(Debug, Default, Deserialize)]

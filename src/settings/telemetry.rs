@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::{SettingsError, raw, std};
+use super::{SettingsError, prometheus, raw, std};
+use crate::policy::Policy;
 use crate::telemetry::agents::Whom;
-use crate::telemetry::{AgentsSettings, NvmlSettings};
+use crate::telemetry::{AgentsSettings, NvmlSettings, PrometheusSettings};
 
 /// The source of readings.
 #[derive(Clone, Debug)]
@@ -15,14 +16,17 @@ pub enum Source {
     Nvml(NvmlSettings),
     /// Other machines' cards, through their agents.
     Agents(AgentsSettings),
+    /// A cluster's cards, through a server of Prometheus' kind.
+    Prometheus(Box<PrometheusSettings>),
 }
 
-pub(super) fn source(file: &raw::Telemetry) -> Result<Source, SettingsError> {
+pub(super) fn source(file: &raw::Telemetry, policy: &Policy) -> Result<Source, SettingsError> {
     match file.source {
         None | Some(raw::Source::Nvml) => Ok(Source::Nvml(nvml(&file.nvml))),
         Some(raw::Source::Agents) => agents(file.agents.as_ref()).map(Source::Agents),
         Some(raw::Source::Prometheus) => {
-            Err(SettingsError::key("telemetry.source", "this version knows \"nvml\" and \"agents\" only"))
+            let settings = prometheus::settings(file.prometheus.as_ref(), policy)?;
+            Ok(Source::Prometheus(Box::new(settings)))
         }
     }
 }

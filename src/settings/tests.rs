@@ -151,7 +151,7 @@ fn agents_are_named_one_by_one_or_by_a_name_with_many_addresses() {
     use crate::telemetry::agents::Whom;
     let whom = |section: &str| match agents_of(section).unwrap().source {
         Source::Agents(agents) => agents.whom,
-        Source::Nvml(_) => panic!("the source is \"agents\""),
+        Source::Nvml(_) | Source::Prometheus(_) => panic!("the source is \"agents\""),
     };
     let urls = |all: &[&str]| all.iter().map(|url| Url::parse(url).unwrap()).collect::<Vec<_>>();
     let nodes = whom("[telemetry.agents]\nnodes = [\"https://gpu1:9410\", \"http://10.0.0.2:9410\"]\n");

@@ -20,6 +20,7 @@ pub use claims::Claims;
 pub use machine::Machine;
 pub use nvml::{Handout, NvmlSampler, NvmlSettings};
 pub use process_table::{Process, ProcessTable};
+pub use prometheus::{Prometheus, PrometheusSettings};
 pub use window::Mark;
 
 /// One card: what it did since it was last asked, and who holds it now.

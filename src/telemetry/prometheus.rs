@@ -11,6 +11,7 @@
 mod answer;
 mod batch;
 mod client;
+mod doctor;
 mod error;
 mod fault;
 mod history;
@@ -28,6 +29,7 @@ use tokio::sync::Mutex;
 pub use answer::{Labels, Series};
 pub use batch::Device;
 pub use client::{Answer, Client};
+pub use doctor::{Advice, Concern};
 pub use error::PromError;
 pub use fault::Fault;
 pub use look::{DeviceLook, Look, Tenant};

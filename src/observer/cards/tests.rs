@@ -20,7 +20,7 @@ fn server(user: &str, spawner: SpawnerState) -> Server {
         last_activity: None,
         pending: None,
         ready: true,
-        addresses: vec![],
+        contacts: vec![],
         spawner,
         path: format!("/user/{user}/"),
     }

@@ -185,8 +185,7 @@ impl Client {
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("gpu-culler/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .timeout(self.settings.timeout);
+            .retry(retry::never()); // and no time limit, since that is for a query with all its redirects
         builder = match &self.settings.proxy {
             Proxy::Environment => builder,
             Proxy::None => builder.no_proxy(),
@@ -298,4 +297,4 @@ impl std::fmt::Debug for Client {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

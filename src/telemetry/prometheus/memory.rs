@@ -119,6 +119,8 @@ pub struct Memory {
 struct Heart {
     last: [Option<(i64, u64)>; 2],
     changed: Option<i64>,
+    /// The shortest time between two changes.
+    step: Option<i64>,
 }
 
 impl Heart {
@@ -129,6 +131,8 @@ impl Heart {
                 Some((before, _)) if before >= at => {}
                 Some((_, old)) => {
                     if old != bits {
+                        let step = self.changed.map(|before| at - before).filter(|step| *step > 0);
+                        self.step = self.step.into_iter().chain(step).min();
                         self.changed = Some(at);
                     }
                     *known = Some((at, bits));
@@ -202,6 +206,26 @@ impl Memory {
             self.scrape = previous.map(|before| at - before).into_iter().chain(self.scrape).min();
             previous = Some(at);
         }
+    }
+
+    /// Whether a metric has anything to say of it.
+    pub fn needs(&self, role: Role) -> bool {
+        !self.on_instance || matches!(role, Role::Engine | Role::Tensor | Role::Sm)
+    }
+
+    /// Whether a metric of it was ever read.
+    pub fn has_exported(&self, role: Role) -> bool {
+        self.exported[role as usize].is_some()
+    }
+
+    /// Whether it is told how much energy or power it takes.
+    pub fn has_pulse(&self) -> bool {
+        self.heart.last.iter().any(Option::is_some)
+    }
+
+    /// The shortest time between two changes of that.
+    pub fn pulse_step(&self) -> Option<i64> {
+        self.heart.step
     }
 
     /// Takes over what reading the history anew has brought; what is known of now stays.

@@ -37,7 +37,10 @@ fn warnings_and_partial_answers_of_thanos_and_victoriametrics_are_no_answer() {
         let body = format!(r#"{{"status":"success",{odd},{data}}}"#);
         assert!(matches!(ranges(&body), Err(PromError::Partial { .. })), "{odd}");
     }
-    assert_eq!(ranges(&format!(r#"{{"status":"success","isPartial":false,"warnings":[],{data}}}"#)), Ok(vec![]));
+    assert_eq!(
+        ranges(&format!(r#"{{"status":"success","isPartial":false,"warnings":[],{data}}}"#)),
+        Ok(vec![])
+    );
 }
 
 #[test]
@@ -66,7 +69,13 @@ fn more_series_than_allowed_are_refused_and_not_held() {
 #[test]
 fn what_is_no_answer_at_all_is_an_error_and_never_a_panic() {
     for body in [
-        "", "{}", "null", "[]", "{\"status\":\"success\"}", "<html>", "{\"status\":3}",
+        "",
+        "{}",
+        "null",
+        "[]",
+        "{\"status\":\"success\"}",
+        "<html>",
+        "{\"status\":3}",
         r#"{"status":"success","data":{"resultType":"matrix","result":{}}}"#,
         &matrix(r#"{"metric":{},"values":[[1]]}"#),
         &matrix(r#"{"metric":{},"values":[[1,"x"]]}"#),

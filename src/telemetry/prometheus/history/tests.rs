@@ -14,5 +14,5 @@ fn pieces_are_as_long_as_about_as_many_samples_take() {
 #[test]
 fn a_cards_name_can_mean_nothing_in_a_query() {
     assert_eq!(escaped("GPU-5d1f"), "GPU-5d1f");
-    assert_eq!(escaped("x\"} or y{a=\"|.*"), "x...or.y.a.......");
+    assert_eq!(escaped("x\"} or y{a=\"|.*"), "x...or.y.a.....");
 }

@@ -28,7 +28,11 @@ fn a_metric_that_the_admin_named_has_no_other_name() {
 
 #[test]
 fn the_machine_is_found_by_either_spelling() {
-    let host = |name| Names::default().tag(Tag::Host, &labels(&[("instance", "10.0.0.1:9400"), (name, "n1")])).map(str::to_owned);
+    let host = |name| {
+        Names::default()
+            .tag(Tag::Host, &labels(&[("instance", "10.0.0.1:9400"), (name, "n1")]))
+            .map(str::to_owned)
+    };
     assert_eq!(host("Hostname").as_deref(), Some("n1"));
     assert_eq!(host("hostname").as_deref(), Some("n1")); // dcgm-exporter #655
     assert_eq!(host("other").as_deref(), Some("10.0.0.1:9400"));
@@ -71,6 +75,11 @@ fn a_batch_job_holds_its_card_by_its_own_label() {
 fn labels_that_the_admin_named_are_the_only_ones_looked_at() {
     let named = [(Tag::Pod, "kube_pod".to_owned()), (Tag::Namespace, "kube_ns".to_owned())];
     let names = Names { labels: named.into(), ..Names::default() };
-    let both = labels(&[("pod", "exporter"), ("exported_pod", "x"), ("kube_pod", "jupyter-bob"), ("kube_ns", "hub")]);
+    let both = labels(&[
+        ("pod", "exporter"),
+        ("exported_pod", "x"),
+        ("kube_pod", "jupyter-bob"),
+        ("kube_ns", "hub"),
+    ]);
     assert_eq!(names.workload(&both, true), pod("hub", "jupyter-bob"));
 }
