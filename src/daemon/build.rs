@@ -65,7 +65,8 @@ fn source(settings: &settings::Source) -> Result<Source, String> {
         settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
         settings::Source::Agents(agents) => Source::Agents(Agents::new(agents.clone())?),
         settings::Source::Prometheus(prometheus) => {
-            Source::Prometheus(Prometheus::new((**prometheus).clone()).map_err(|error| error.to_string())?)
+            let opened = Prometheus::new((**prometheus).clone()).map_err(|error| error.to_string())?;
+            Source::Prometheus(Box::new(opened))
         }
     })
 }

@@ -27,7 +27,7 @@ pub enum Source {
     /// The cards of other machines.
     Agents(Agents),
     /// The cards of a cluster, as labelled series.
-    Prometheus(Prometheus),
+    Prometheus(Box<Prometheus>),
 }
 
 impl Source {

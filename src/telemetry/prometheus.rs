@@ -32,7 +32,7 @@ pub use client::{Answer, Client};
 pub use doctor::{Advice, Concern};
 pub use error::PromError;
 pub use fault::Fault;
-pub use look::{DeviceLook, Look, Tenant};
+pub use look::{Cost, DeviceLook, Look, Tenant};
 pub use names::{Names, Role, Tag, Workload};
 pub use settings::{Login, Method, PrometheusSettings, Proxy};
 
@@ -63,6 +63,7 @@ impl Prometheus {
     /// makes all of it Unknown; nothing is lost by it, since the next look reads further back.
     pub async fn look(&self, tenants: &[Tenant], now: Timestamp) -> Result<Look, PromError> {
         let mut state = self.state.lock().await;
+        state.cost = Cost::default();
         if state.read_at.is_none_or(|at| at.elapsed() >= SAME) {
             state.read_new(&self.client, now).await?;
             state.read_at = Some(Instant::now());

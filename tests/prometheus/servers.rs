@@ -151,6 +151,11 @@ impl Server {
         Some(server)
     }
 
+    /// Its process.
+    pub fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
     fn wait_ready(&self) {
         let begun = Instant::now();
         while http(&self.url, "GET", "/api/v1/query?query=1", "").is_none_or(|text| !text.contains("success"))

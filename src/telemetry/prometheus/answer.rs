@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for RawSample {
         let (seconds, text): (f64, &str) = Deserialize::deserialize(from)?;
         let value = text.parse().map_err(|_| serde::de::Error::custom("a value is no number"))?;
         let millis = (seconds * 1000.0).round();
-        if !(millis.abs() < 1e15) {
+        if !(-1e15..=1e15).contains(&millis) {
             return Err(serde::de::Error::custom("a time is no time"));
         }
         #[expect(clippy::cast_possible_truncation, reason = "bounded just above")]

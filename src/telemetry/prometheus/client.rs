@@ -1,7 +1,7 @@
 //! Asks a server of Prometheus' kind. Only reads; what cannot be trusted is an error.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -274,7 +274,7 @@ fn first_line(body: &[u8]) -> String {
     format!("beginning with \"{}\"", words(start.trim_start().lines().next().unwrap_or_default()))
 }
 
-fn secret(file: &PathBuf) -> Result<SecretString, PromError> {
+fn secret(file: &Path) -> Result<SecretString, PromError> {
     let text = String::from_utf8(read(file)?).map_err(|_| file_error(file, "is no text"))?;
     match text.trim() {
         "" => Err(file_error(file, "is empty")),

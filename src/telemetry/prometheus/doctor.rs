@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::look::{Look, Tenant};
+use super::look::{Cost, Look, Tenant};
 use super::names::Role;
 use super::state::State;
 use super::{PromError, Prometheus};
@@ -37,7 +37,7 @@ impl Prometheus {
     pub async fn examine(&self, tenants: &[Tenant], now: Timestamp) -> Result<Vec<Advice>, PromError> {
         let look = self.look(tenants, now).await?;
         let state = self.state.lock().await;
-        let mut all = vec![reached(&state, &look)];
+        let mut all = vec![reached(&look)];
         all.extend(look.troubles.iter().map(|words| grave(words.clone())));
         if !look.devices.is_empty() {
             all.extend(clocks(&state));
@@ -51,10 +51,10 @@ impl Prometheus {
     }
 }
 
-fn reached(state: &State, look: &Look) -> Advice {
+fn reached(look: &Look) -> Advice {
     let hosts = look.devices.iter().filter_map(|device| device.host.as_ref());
     let hosts = hosts.collect::<std::collections::BTreeSet<_>>().len();
-    let (queries, bytes) = state.cost;
+    let Cost { queries, bytes } = look.cost;
     let words = format!(
         "{} cards on {hosts} machines; a look takes {queries} queries and {} KiB",
         look.devices.len(),

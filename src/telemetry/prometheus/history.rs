@@ -102,7 +102,7 @@ impl State {
                 Err(PromError::TooLarge { .. }) if piece.shorten(&rules) => continue,
                 Err(error) => return Err(error),
                 Ok(answer) => {
-                    self.cost = (self.cost.0 + 1, self.cost.1 + answer.bytes);
+                    self.cost.add(answer.bytes);
                     let mut batch = Batch::new(self.renamed);
                     batch.add(answer.series, &settings.names);
                     fold(&mut rebuilt, &batch, until, &rules);

@@ -33,6 +33,23 @@ pub struct DeviceLook {
     pub holders: BTreeMap<Workload, Timestamp>,
 }
 
+/// What one look took of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Queries.
+    pub queries: usize,
+    /// Bytes of answers.
+    pub bytes: usize,
+}
+
+impl Cost {
+    /// One more answer.
+    pub fn add(&mut self, bytes: usize) {
+        self.queries += 1;
+        self.bytes += bytes;
+    }
+}
+
 /// What one look found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Look {
@@ -40,6 +57,8 @@ pub struct Look {
     pub devices: Vec<DeviceLook>,
     /// What could not be learned, in words for the admin.
     pub troubles: Vec<String>,
+    /// What it took.
+    pub cost: Cost,
     /// Machines none of whose devices gives samples any more, and since when.
     silent: BTreeMap<String, Timestamp>,
     /// Whether any device says who holds it: if none does, that a session is not named means nothing.
@@ -81,7 +100,7 @@ impl Look {
         }
         troubles
             .extend(silent.keys().map(|host| format!("the exporter of {host} gives no samples any more")));
-        Self { devices, troubles, silent, labels_work, label_delay: settings.label_delay }
+        Self { devices, troubles, cost: state.cost, silent, labels_work, label_delay: settings.label_delay }
     }
 
     /// The devices of one session, or why they are not known.

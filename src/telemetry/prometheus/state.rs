@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::batch::{Batch, Device};
 use super::client::Client;
 use super::error::PromError;
+use super::look::Cost;
 use super::memory::{Memory, Rules};
 use super::names::Role;
 use super::settings::PrometheusSettings;
@@ -36,8 +37,8 @@ pub struct State {
     pub read_until: Option<i64>,
     /// When that was.
     pub read_at: Option<Instant>,
-    /// How many queries, and how many bytes of answers, the last look took.
-    pub cost: (usize, usize),
+    /// What the last look took.
+    pub cost: Cost,
     /// The server's clock less ours at the last look, in seconds.
     pub ahead: Option<i64>,
     /// Series that name no card.
@@ -51,11 +52,10 @@ impl State {
         let (rules, end) = (rules(settings), now.as_millisecond());
         let range = self.range(end, &rules);
         let mut batch = Batch::new(self.renamed);
-        self.cost = (0, 0);
         for role in Role::ALL {
             let query = settings.names.selector(&[role], &settings.matchers, range);
             let answer = client.ranges(&query, now).await?;
-            self.cost = (self.cost.0 + 1, self.cost.1 + answer.bytes);
+            self.cost.add(answer.bytes);
             self.ahead = answer.date.map(|date| date.as_second() - now.as_second());
             batch.add(answer.series, &settings.names);
         }
