@@ -9,7 +9,9 @@ use super::allowance::{Allowance, LetterLimits};
 use super::letter::{Letter, Rung, letters};
 use super::{AddressBook, Clock, Happening, Journal};
 use crate::domain::{Server, ServerId};
-use crate::message::{Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, Wording, reasons};
+use crate::message::{
+    Mail, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice, Wording, reasons,
+};
 use crate::notify::{DeliveryError, Mailer, OutgoingMail, mask};
 use crate::observer::Observer;
 use crate::policy::{Plan, Snapshot, Warning};
@@ -201,14 +203,14 @@ impl Post {
         if letter.servers().iter().all(told) {
             return Ok(Vec::new());
         }
-        let notice = NoAddressNotice {
+        let notice = UnreachableNotice {
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            tried: self.addresses.tried(),
+            why: Unreachable::NoAddress(self.addresses.tried()),
             zone: self.zone.clone(),
             page: self.page.clone(),
             now: at,
         };
-        let sent = match self.wording.no_address(&notice) {
+        let sent = match self.wording.unreachable(&notice) {
             Ok(mail) => self.tell_admins(mail, self.id(&letter.name())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };

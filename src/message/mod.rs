@@ -16,7 +16,9 @@ mod wording;
 
 pub use announcement::{Event, announcement};
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
-pub use notice::{CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice};
+pub use notice::{
+    CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
+};
 pub use samples::Kind;
 pub use wording::{Wording, WordingError};
 

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::{
-    CardNotice, FrozenNotice, Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, Wording,
-    WordingError,
+    CardNotice, FrozenNotice, Mail, OwnerNotice, SessionNotice, StoppedNotice, Unreachable,
+    UnreachableNotice, Wording, WordingError,
 };
 use crate::domain::{GpuId, Hold, ServerId};
 use crate::policy::{IdleKind, LimitKind, UseSign};
@@ -23,8 +23,8 @@ pub enum Kind {
     Reminder,
     /// After it.
     Stopped,
-    /// To the admins: an owner has no address.
-    NoAddress,
+    /// To the admins: an owner gets no mail.
+    Unreachable,
     /// To the admins: stops are frozen.
     Frozen,
 }
@@ -32,7 +32,7 @@ pub enum Kind {
 impl Kind {
     /// All of them.
     pub const ALL: [Self; 6] =
-        [Self::Warning, Self::Notice, Self::Reminder, Self::Stopped, Self::NoAddress, Self::Frozen];
+        [Self::Warning, Self::Notice, Self::Reminder, Self::Stopped, Self::Unreachable, Self::Frozen];
 }
 
 impl fmt::Display for Kind {
@@ -42,7 +42,7 @@ impl fmt::Display for Kind {
             Self::Notice => "notice",
             Self::Reminder => "reminder",
             Self::Stopped => "stopped",
-            Self::NoAddress => "no-address",
+            Self::Unreachable => "unreachable",
             Self::Frozen => "frozen",
         })
     }
@@ -76,9 +76,9 @@ impl Wording {
                 zone: TimeZone::UTC,
                 page: page(),
             }),
-            Kind::NoAddress => self.no_address(&NoAddressNotice {
+            Kind::Unreachable => self.unreachable(&UnreachableNotice {
                 sessions: vec![session()],
-                tried: vec!["user_info.email".to_owned()],
+                why: Unreachable::NoAddress(vec!["user_info.email".to_owned()]),
                 zone: TimeZone::UTC,
                 page: page(),
                 now: minutes(0),

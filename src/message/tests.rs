@@ -159,15 +159,28 @@ fn a_stop() {
     })));
 }
 
-#[test]
-fn an_owner_without_address() {
-    insta::assert_snapshot!(shown(Wording::default().no_address(&NoAddressNotice {
-        sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", "")),],
-        tried: vec!["user_info.email".to_owned(), "auth_state.email".to_owned()],
+fn unreachable(why: Unreachable) -> UnreachableNotice {
+    UnreachableNotice {
+        sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", ""))],
+        why,
         zone: TimeZone::UTC,
         page: None,
         now: at("10:10:00"),
-    })));
+    }
+}
+
+#[test]
+fn an_owner_without_address() {
+    let tried = vec!["user_info.email".to_owned(), "auth_state.email".to_owned()];
+    let notice = unreachable(Unreachable::NoAddress(tried));
+    insta::assert_snapshot!(shown(Wording::default().unreachable(&notice)));
+}
+
+#[test]
+fn an_owner_whose_address_is_refused() {
+    let answer = "mail server m:25, naming the recipient: 550 5.1.1 no such <b>user</b>".to_owned();
+    let notice = unreachable(Unreachable::Refused(answer));
+    insta::assert_snapshot!(shown(Wording::default().unreachable(&notice)));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures,
-    reasons, sentences,
+    CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
+    foreign, measures, reasons, sentences,
 };
 use crate::domain::{Hold, ServerId};
 use crate::policy::LimitKind;
@@ -37,12 +37,15 @@ pub(super) struct StoppedView {
     page: Option<String>,
 }
 
-/// For `admin_no_address`.
+/// For `admin_unreachable`.
 #[derive(Serialize)]
-pub(super) struct NoAddressView {
+pub(super) struct UnreachableView {
     subject_name: String,
     sessions: Vec<SessionView>,
-    tried: String,
+    /// Where an address was looked for, if none was found.
+    tried: Option<String>,
+    /// Why the mail server refused it, if one was found.
+    refused: Option<String>,
     page: Option<String>,
 }
 
@@ -118,16 +121,21 @@ impl StoppedView {
     }
 }
 
-impl NoAddressView {
-    pub(super) fn of(notice: &NoAddressNotice) -> Self {
+impl UnreachableView {
+    pub(super) fn of(notice: &UnreachableNotice) -> Self {
         let name = match notice.sessions.as_slice() {
             [only] => server_id(&only.server),
             several => format!("{} servers", several.len()),
         };
+        let (tried, refused) = match &notice.why {
+            Unreachable::NoAddress(tried) => (Some(tried.join(", ")), None),
+            Unreachable::Refused(answer) => (None, Some(foreign::line(answer))),
+        };
         Self {
             subject_name: foreign::subject_name(&name),
             sessions: notice.sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
-            tried: notice.tried.join(", "),
+            tried,
+            refused,
             page: page(notice.page.as_deref()),
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::view::{FrozenView, NoAddressView, OwnerView, StoppedView};
-use super::{FrozenNotice, Kind, Mail, NoAddressNotice, OwnerNotice, StoppedNotice, render};
+use super::view::{FrozenView, OwnerView, StoppedView, UnreachableView};
+use super::{FrozenNotice, Kind, Mail, OwnerNotice, StoppedNotice, UnreachableNotice, render};
 
 /// Writes mails. The default has our own words.
 #[derive(Clone, Debug, Default)]
@@ -82,8 +82,8 @@ impl Wording {
     }
 
     /// Tells the admins whom nobody can warn, and that their servers are therefore left alone.
-    pub fn no_address(&self, notice: &NoAddressNotice) -> Result<Mail, WordingError> {
-        self.mail("admin_no_address", &NoAddressView::of(notice))
+    pub fn unreachable(&self, notice: &UnreachableNotice) -> Result<Mail, WordingError> {
+        self.mail("admin_unreachable", &UnreachableView::of(notice))
     }
 
     /// Tells the admins that an improbable share of sessions turned idle and stops are held back.
