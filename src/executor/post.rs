@@ -68,8 +68,7 @@ impl Post {
         clock: Clock,
         happened: &mut Vec<Happening>,
     ) -> Result<(), StoreError> {
-        let begins = batch.iter().filter(|(_, letter)| letter.rung == Rung::Warning);
-        let ids: Vec<ServerId> = begins.flat_map(|(_, letter)| letter.servers()).collect();
+        let ids: Vec<ServerId> = batch.iter().flat_map(|(_, letter)| letter.warned()).collect();
         journal.warnings_begin(&ids, clock())?;
         let sent = batch.into_iter().map(|(to, letter)| async move {
             let answer = self.send(&to, &letter, clock()).await;
@@ -149,7 +148,7 @@ impl Post {
         format!("{name}@{}", self.domain)
     }
 
-    async fn deliver(
+    pub(super) async fn deliver(
         &self,
         to: &str,
         mail: Mail,
@@ -163,7 +162,7 @@ impl Post {
     }
 
     /// On a Hub that shows addresses only user by user, this user is asked for.
-    async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
+    pub(super) async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
         if let Some(found) = self.addresses.find(owner) {
             return Some(found);
         }
@@ -227,7 +226,7 @@ fn record(
     let mut happened = Vec::new();
     for due in &letter.sessions {
         let id = &due.notice.server;
-        happened.push(match (&answer, letter.rung) {
+        happened.push(match (&answer, due.rung) {
             (Ok(message_id), Rung::Warning) => {
                 let warning = due.accepted(message_id, at);
                 let deadline = warning.deadline;
@@ -252,7 +251,7 @@ fn record(
 }
 
 /// A mail server in trouble keeps everybody's warnings; one that refuses a recipient does not.
-fn trouble(error: &DeliveryError) -> Option<String> {
+pub(super) fn trouble(error: &DeliveryError) -> Option<String> {
     match error {
         DeliveryError::Retryable(_) => {
             Some(format!("mail does not go out, and nobody is stopped unwarned: {error}"))
