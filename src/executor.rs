@@ -7,6 +7,7 @@ mod addresses;
 mod allowance;
 mod journal;
 mod letter;
+mod news;
 mod notice;
 mod post;
 mod stop;

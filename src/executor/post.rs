@@ -85,8 +85,7 @@ impl Post {
         clock: Clock,
         happened: &mut Vec<Happening>,
     ) -> Result<(), StoreError> {
-        let begins = batch.iter().filter(|(_, letter)| letter.rung == Rung::Warning);
-        let ids: Vec<ServerId> = begins.flat_map(|(_, letter)| letter.servers()).collect();
+        let ids: Vec<ServerId> = batch.iter().flat_map(|(_, letter)| letter.warned()).collect();
         journal.warnings_begin(&ids, clock())?;
         let sent = batch.into_iter().map(|(to, letter)| async move {
             let answer = self.send(&to, &letter, clock()).await;
@@ -103,7 +102,7 @@ impl Post {
         let notice = OwnerNotice {
             owner: letter.owner.id.user.clone(),
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            zone: zone_of(&letter.owner).unwrap_or_else(|| self.zone.clone()),
+            zone: self.zone_of(&letter.owner),
             page: self.page.clone(),
             now,
             stops_follow: self.stops_follow,
@@ -133,7 +132,7 @@ impl Post {
             session: notice,
             warned_at: warning.accepted,
             stopped_at: at,
-            zone: zone_of(server).unwrap_or_else(|| self.zone.clone()),
+            zone: self.zone_of(server),
             page: self.page.clone(),
         };
         let Some(to) = self.addresses.find(server) else {
@@ -161,12 +160,17 @@ impl Post {
         Ok(())
     }
 
+    /// The zone in which an owner reads times.
+    pub(super) fn zone_of(&self, owner: &Server) -> TimeZone {
+        zone_of(owner).unwrap_or_else(|| self.zone.clone())
+    }
+
     /// A Message-ID of this service.
     pub fn id(&self, name: &str) -> String {
         format!("{name}@{}", self.domain)
     }
 
-    async fn deliver(
+    pub(super) async fn deliver(
         &self,
         to: &str,
         mail: Mail,
@@ -180,7 +184,7 @@ impl Post {
     }
 
     /// On a Hub that shows addresses only user by user, this user is asked for.
-    async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
+    pub(super) async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
         if let Some(found) = self.addresses.find(owner) {
             return Some(found);
         }
@@ -244,7 +248,7 @@ fn record(
     let mut happened = Vec::new();
     for due in &letter.sessions {
         let id = &due.notice.server;
-        happened.push(match (&answer, letter.rung) {
+        happened.push(match (&answer, due.rung) {
             (Ok(message_id), Rung::Warning) => {
                 let warning = due.accepted(message_id, at);
                 let deadline = warning.deadline;
@@ -269,7 +273,7 @@ fn record(
 }
 
 /// A mail server in trouble keeps everybody's warnings; one that refuses a recipient does not.
-fn trouble(error: &DeliveryError) -> Option<String> {
+pub(super) fn trouble(error: &DeliveryError) -> Option<String> {
     match error {
         DeliveryError::Retryable(_) => {
             Some(format!("mail does not go out, and nobody is stopped unwarned: {error}"))

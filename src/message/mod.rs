@@ -6,6 +6,7 @@
 mod announcement;
 mod foreign;
 mod measures;
+mod news;
 mod notice;
 pub mod reasons;
 mod render;
@@ -16,6 +17,7 @@ mod wording;
 
 pub use announcement::{Event, announcement};
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
+pub use news::{Recovery, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession};
 pub use notice::{
     CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
 };

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::{
-    CardNotice, FrozenNotice, Mail, OwnerNotice, SessionNotice, StoppedNotice, Unreachable,
-    UnreachableNotice, Wording, WordingError,
+    CardNotice, FrozenNotice, Mail, OwnerNotice, Recovery, SessionNotice, StoppedNotice, Unreachable,
+    UnreachableNotice, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession, Wording,
+    WordingError,
 };
 use crate::domain::{GpuId, Hold, ServerId};
 use crate::policy::{IdleKind, LimitKind, UseSign};
@@ -23,6 +24,10 @@ pub enum Kind {
     Reminder,
     /// After it.
     Stopped,
+    /// A warning was taken back.
+    Withdrawn,
+    /// A cell runs, but nothing computes.
+    Waiting,
     /// To the admins: an owner gets no mail.
     Unreachable,
     /// To the admins: stops are frozen.
@@ -31,8 +36,16 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Warning, Self::Notice, Self::Reminder, Self::Stopped, Self::Unreachable, Self::Frozen];
+    pub const ALL: [Self; 8] = [
+        Self::Warning,
+        Self::Notice,
+        Self::Reminder,
+        Self::Stopped,
+        Self::Withdrawn,
+        Self::Waiting,
+        Self::Unreachable,
+        Self::Frozen,
+    ];
 }
 
 impl fmt::Display for Kind {
@@ -42,6 +55,8 @@ impl fmt::Display for Kind {
             Self::Notice => "notice",
             Self::Reminder => "reminder",
             Self::Stopped => "stopped",
+            Self::Withdrawn => "withdrawn",
+            Self::Waiting => "waiting",
             Self::Unreachable => "unreachable",
             Self::Frozen => "frozen",
         })
@@ -75,6 +90,28 @@ impl Wording {
                 stopped_at: minutes(61),
                 zone: TimeZone::UTC,
                 page: page(),
+            }),
+            Kind::Withdrawn => self.withdrawn(&WithdrawnNotice {
+                owner: server().user,
+                sessions: vec![WithdrawnSession {
+                    server: server(),
+                    deadline: minutes(60),
+                    why: Recovery::Used,
+                }],
+                zone: TimeZone::UTC,
+                page: page(),
+            }),
+            Kind::Waiting => self.waiting(&WaitingNotice {
+                owner: server().user,
+                kernels: vec![WaitingKernel {
+                    server: server(),
+                    kernel: "5e1f".to_owned(),
+                    notebook: Some("work/analysis.ipynb".to_owned()),
+                    since: minutes(-540),
+                }],
+                zone: TimeZone::UTC,
+                page: page(),
+                now: minutes(0),
             }),
             Kind::Unreachable => self.unreachable(&UnreachableNotice {
                 sessions: vec![session()],
@@ -148,5 +185,6 @@ fn session() -> SessionNotice {
         kind: IdleKind::Held,
         limit: LimitKind::Nobody,
         deadline: minutes(60),
+        waiting: None,
     }
 }

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::news::{WaitingView, WithdrawnView};
 use super::view::{FrozenView, OwnerView, StoppedView, UnreachableView};
-use super::{FrozenNotice, Kind, Mail, OwnerNotice, StoppedNotice, UnreachableNotice, render};
+use super::{
+    FrozenNotice, Kind, Mail, OwnerNotice, StoppedNotice, UnreachableNotice, WaitingNotice, WithdrawnNotice,
+    render,
+};
 
 /// Writes mails. The default has our own words.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +83,16 @@ impl Wording {
     /// Tells an owner that a server was stopped, why, and what is left of it.
     pub fn stopped(&self, notice: &StoppedNotice) -> Result<Mail, WordingError> {
         self.mail("stopped", &StoppedView::of(notice))
+    }
+
+    /// Tells an owner that a warning was taken back: there is nothing left to do.
+    pub fn withdrawn(&self, notice: &WithdrawnNotice) -> Result<Mail, WordingError> {
+        self.mail("withdrawn", &WithdrawnView::of(notice))
+    }
+
+    /// Tells an owner, once, that a cell has been running for long while card and CPU rest.
+    pub fn waiting(&self, notice: &WaitingNotice) -> Result<Mail, WordingError> {
+        self.mail("waiting", &WaitingView::of(notice))
     }
 
     /// Tells the admins whom nobody can warn, and that their servers are therefore left alone.

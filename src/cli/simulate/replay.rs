@@ -121,6 +121,15 @@ impl<'a> Replay<'a> {
                 self.ledger.unmarked(id);
                 self.push(now, id, "unmarked", why);
             }
+            Action::Withdraw | Action::Notice(_) if mail != MailState::Accepting => {}
+            Action::Withdraw => {
+                self.ledger.withdrawn(id, None);
+                self.push(now, id, "withdrawn", why);
+            }
+            Action::Notice(waiting) => {
+                self.ledger.noticed(id, waiting.iter(), Some(now));
+                self.push(now, id, "noticed", why);
+            }
             Action::Warn { .. } | Action::Remind { .. } if mail != MailState::Accepting => {
                 self.push(now, id, "held-back", "the mail server does not accept the warning");
             }
