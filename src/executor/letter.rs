@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Journal;
 use super::notice::session_notice;
+use super::{Happening, Journal};
 use crate::domain::{Server, ServerId, UserName};
 use crate::message::SessionNotice;
 use crate::policy::{Action, Decision, Plan, Session, Snapshot, Warning};
@@ -65,6 +65,11 @@ impl Letter {
     /// The servers it is about.
     pub fn servers(&self) -> Vec<ServerId> {
         self.sessions.iter().map(|due| due.notice.server.clone()).collect()
+    }
+
+    /// Why it does not go out now.
+    pub fn held_back(&self, why: &str, at: Timestamp) -> Vec<Happening> {
+        self.sessions.iter().map(|due| Happening::to(&due.notice.server, at, "held-back", why)).collect()
     }
 
     /// Those of them that are warned by it.

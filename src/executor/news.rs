@@ -56,7 +56,7 @@ impl Post {
         let mut due = Vec::new();
         for news in news(plan, seen, journal) {
             news.begins(journal, clock())?;
-            match self.address(&news.owner, observer).await {
+            match self.address(&news.owner, observer, clock()).await {
                 Some(to) => due.push((to, news)),
                 None => happened.extend(news.items.iter().map(|item| item.untold(clock()))),
             }
