@@ -78,7 +78,7 @@ fn every_scripted_day_ends_as_its_last_line_says() {
         assert!(outcome.failures.is_empty(), "{}: {:#?}", path.display(), outcome.failures);
         days += 1;
     }
-    assert!(days >= 22, "only {days} traces were found");
+    assert!(days >= 65, "only {days} traces were found");
 }
 
 #[test]
