@@ -87,8 +87,10 @@ impl Cycle {
             let why = reasons::verdict(&decision.judgement.verdict);
             happened.push(Happening::to(&decision.server, clock(), "unmarked", why));
         }
-        if let FreezeChange::Begins(_) = plan.freeze {
-            happened.push(self.frozen(plan, clock()).await);
+        match plan.freeze {
+            FreezeChange::Begins(_) => happened.push(self.frozen(plan, clock()).await),
+            FreezeChange::Ends => happened.push(Happening::to_all(clock(), "lifted", reasons::THAWED)),
+            FreezeChange::Holds(_) | FreezeChange::None => {}
         }
         let Self { executor, journal, observer, policy, orphans, .. } = self;
         orphans.extend(executor.stop_all(plan, policy, journal, observer, clock, happened).await?);

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Happening;
 use crate::domain::ServerId;
+use crate::message::reasons;
 use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
 use crate::store::{Entry, Store, StoreError};
 
@@ -79,10 +80,24 @@ impl Journal {
         self.save()
     }
 
-    /// Somebody keeps a session.
-    pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<(), StoreError> {
+    /// Somebody keeps a session. Returned is what the log says of it.
+    pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<Happening, StoreError> {
+        let kept = Happening::to(id, keep.at, "kept", reasons::kept(&keep));
         self.ledger.kept(id, keep);
-        self.save()
+        self.save()?;
+        self.log(std::slice::from_ref(&kept))?;
+        Ok(kept)
+    }
+
+    /// An admin lifts the freeze. Returned is what the log says of it; nothing where there is none.
+    pub fn lift_freeze(&mut self, by: &str, at: Timestamp) -> Result<Option<Happening>, StoreError> {
+        let Some(lifted) = self.ledger.lift_freeze(by, at) else {
+            return Ok(None);
+        };
+        let lifted = Happening::to_all(at, "lifted", reasons::lifted(lifted));
+        self.save()?;
+        self.log(std::slice::from_ref(&lifted))?;
+        Ok(Some(lifted))
     }
 
     /// A server was stopped.
@@ -105,6 +120,7 @@ impl Journal {
     fn save(&mut self) -> Result<(), StoreError> {
         self.store.save(&self.ledger)?;
         self.ledger.unsaved.clear();
+        self.ledger.unsaved_keeps.clear();
         Ok(())
     }
 }

@@ -57,6 +57,19 @@ pub struct Freeze {
     pub flipped: BTreeSet<ServerId>,
 }
 
+/// An admin's word that a freeze was needless.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lifted {
+    /// Who said so.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Since when stops had been frozen.
+    pub since: Timestamp,
+    /// How many sessions had turned idle together.
+    pub flipped: usize,
+}
+
 /// What a plan does to the freeze.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FreezeChange {

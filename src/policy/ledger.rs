@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Session, Snapshot, Verdict};
-use crate::domain::ServerId;
+use super::{
+    Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Verdict,
+};
+use crate::domain::{ServerId, UserName};
 
 /// The memory between cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,8 +17,14 @@ pub struct Ledger {
     pub records: BTreeMap<ServerId, Record>,
     /// The brake, when it is on.
     pub freeze: Option<Freeze>,
+    /// Who lifted the brake last.
+    pub lifted: Option<Lifted>,
+    /// The keeps of the last days, by the owner of the server: also of servers that are gone.
+    pub keeps: BTreeMap<UserName, Vec<Grant>>,
     /// The servers whose record changed, or went, since it was last saved.
     pub unsaved: BTreeSet<ServerId>,
+    /// The owners whose keeps changed since they were last saved.
+    pub unsaved_keeps: BTreeSet<UserName>,
 }
 
 /// What is remembered of one run of a server.
@@ -59,19 +67,6 @@ pub struct Warning {
     pub reminded: Vec<SignedDuration>,
 }
 
-/// An owner's (or admin's) word that a session is still needed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keep {
-    /// Until when it protects.
-    pub until: Timestamp,
-    /// Who gave it.
-    pub by: String,
-    /// When.
-    pub at: Timestamp,
-    /// Why, in the giver's words.
-    pub reason: Option<String>,
-}
-
 impl Record {
     /// A session seen for the first time at `at`; a start later than that is a wrong clock somewhere.
     fn first_seen(started: Timestamp, at: Timestamp) -> Self {
@@ -97,6 +92,7 @@ impl Ledger {
     /// Folds what was observed into the clocks. A changed `started` is a new session; an absent
     /// server is forgotten only where the listing was complete.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        self.forget_old_keeps(snapshot.at);
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
@@ -153,9 +149,11 @@ impl Ledger {
             }
         }
         match &plan.freeze {
-            FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => self.freeze = Some(freeze.clone()),
+            FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
+            // It may have been lifted since that was planned.
+            FreezeChange::Holds(freeze) if self.freeze.is_some() => self.freeze = Some(freeze.clone()),
             FreezeChange::Ends => self.freeze = None,
-            FreezeChange::None => {}
+            FreezeChange::Holds(_) | FreezeChange::None => {}
         }
     }
 
@@ -200,9 +198,39 @@ impl Ledger {
         });
     }
 
-    /// Somebody said that the session is still needed.
+    fn forget_old_keeps(&mut self, at: Timestamp) {
+        for (owner, grants) in &mut self.keeps {
+            let before = grants.len();
+            grants.retain(|grant| at < grant.ends_to_count());
+            if grants.len() < before {
+                self.unsaved_keeps.insert(owner.clone());
+            }
+        }
+        self.keeps.retain(|_, grants| !grants.is_empty());
+    }
+
+    /// Somebody said that the session is still needed. A keep that is in force is never shortened.
     pub fn kept(&mut self, id: &ServerId, keep: Keep) {
-        self.change(id, |record| record.keep = Some(keep));
+        let grant = Grant { server: id.clone(), keep: keep.clone() };
+        self.keeps.entry(id.user.clone()).or_default().push(grant);
+        self.unsaved_keeps.insert(id.user.clone());
+        self.change(id, |record| {
+            let longer = record.keep.take().filter(|old| old.until > keep.until);
+            record.keep = Some(longer.unwrap_or(keep));
+        });
+    }
+
+    /// The keeps that were given for an owner's servers.
+    pub fn grants(&self, owner: &UserName) -> impl Iterator<Item = &Grant> {
+        self.keeps.get(owner).into_iter().flatten()
+    }
+
+    /// An admin says that those who turned idle together really are idle. They are known to be, so they
+    /// do not freeze stops again; another wave does. Nothing where stops are not frozen.
+    pub fn lift_freeze(&mut self, by: &str, at: Timestamp) -> Option<&Lifted> {
+        let freeze = self.freeze.take()?;
+        let lifted = Lifted { by: by.to_owned(), at, since: freeze.since, flipped: freeze.flipped.len() };
+        Some(self.lifted.insert(lifted))
     }
 
     /// The server was stopped and is gone.

@@ -6,6 +6,7 @@ mod brakes;
 mod cpu_servers;
 mod evidence;
 mod idleness;
+mod keeps;
 mod ladder;
 mod rules;
 mod schedule;

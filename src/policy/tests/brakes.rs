@@ -197,3 +197,41 @@ fn sessions_that_worked_before_an_outage_and_rest_after_it_still_freeze() {
     day.run("10:30");
     assert_eq!(day.frozen_since(), Some(at("10:30")));
 }
+
+#[test]
+fn an_admin_lifts_a_freeze_and_the_same_sessions_do_not_bring_it_back() {
+    let mut day = frozen();
+    day.run("11:00");
+    assert_eq!(day.stopped(), 0);
+    day.ledger.lift_freeze("root", day.now);
+    let lifted = Lifted { by: "root".to_owned(), at: at("11:00"), since: at("09:30"), flipped: 10 };
+    assert_eq!(day.ledger.lifted, Some(lifted));
+    day.run("11:05");
+    assert_eq!((day.frozen_since(), day.stopped()), (None, 2), "the brake of the single cycle holds on");
+    day.run("12:00");
+    assert_eq!((day.frozen_since(), day.stopped()), (None, 10));
+}
+
+#[test]
+fn after_a_freeze_was_lifted_another_wave_freezes_again() {
+    let mut day = frozen();
+    day.policy.limits.grace = hours(12);
+    day.ledger.lift_freeze("root", day.now);
+    day.works(12);
+    day.run("10:00");
+    day.works(2);
+    day.run("11:00");
+    assert_eq!(day.frozen_since(), Some(at("11:00")));
+}
+
+#[test]
+fn a_freeze_that_was_lifted_while_a_plan_was_carried_out_does_not_come_back() {
+    let mut day = frozen();
+    day.run("11:00");
+    let planned = day.plan.clone();
+    assert!(matches!(planned.freeze, FreezeChange::Holds(_)));
+    day.ledger.lift_freeze("root", day.now);
+    day.ledger.settled(&planned);
+    assert_eq!(day.frozen_since(), None);
+    assert_eq!(day.ledger.lift_freeze("root", day.now), None, "there is none to lift any more");
+}
