@@ -33,6 +33,7 @@ impl Journal {
 
     /// Folds a snapshot in.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        self.ledger.watches(snapshot.at);
         self.ledger.observe(snapshot, policy);
     }
 
@@ -80,23 +81,27 @@ impl Journal {
         self.save()
     }
 
-    /// Somebody keeps a session. Returned is what the log says of it.
+    /// Somebody keeps a session. Returned is what to log of it.
     pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<Happening, StoreError> {
         let kept = Happening::to(id, keep.at, "kept", reasons::kept(&keep));
         self.ledger.kept(id, keep);
         self.save()?;
-        self.log(std::slice::from_ref(&kept))?;
         Ok(kept)
     }
 
-    /// An admin lifts the freeze. Returned is what the log says of it; nothing where there is none.
+    /// The admins know that stops are frozen.
+    pub fn freeze_told(&mut self, at: Timestamp) -> Result<(), StoreError> {
+        self.ledger.freeze_told(at);
+        self.save()
+    }
+
+    /// An admin lifts the freeze. Returned is what to log of it; nothing where there is none.
     pub fn lift_freeze(&mut self, by: &str, at: Timestamp) -> Result<Option<Happening>, StoreError> {
         let Some(lifted) = self.ledger.lift_freeze(by, at) else {
             return Ok(None);
         };
         let lifted = Happening::to_all(at, "lifted", reasons::lifted(lifted));
         self.save()?;
-        self.log(std::slice::from_ref(&lifted))?;
         Ok(Some(lifted))
     }
 

@@ -126,6 +126,12 @@ pub fn held_back(why: &HeldBack) -> String {
         HeldBack::Frozen(since) => {
             format!("stops are frozen since {}: too many sessions turned idle at once", time(*since))
         }
+        HeldBack::JustStarted(ready) => {
+            format!("this service has only just started; nothing is stopped before {}", time(*ready))
+        }
+        HeldBack::Stale(age) => {
+            format!("the newest reading of its cards may be {} old, more than a cycle", length(*age))
+        }
         HeldBack::Budget(allowed) => format!("this cycle has stopped {allowed}, the most it may"),
         HeldBack::Hours(opening) => format!("nothing is stopped before {}", time(*opening)),
         HeldBack::NoMail => "its owner cannot be warned: there is no [mail] section".to_owned(),

@@ -193,6 +193,35 @@ fn again(
     ends.into_iter().filter(|end| now < *end).find(|end| left(ledger, policy, owner, *end) >= length)
 }
 
+impl Ledger {
+    /// Somebody said that the session is still needed. A keep that is in force is never shortened.
+    pub fn kept(&mut self, id: &ServerId, keep: Keep) {
+        let grant = Grant { server: id.clone(), keep: keep.clone() };
+        self.keeps.entry(id.user.clone()).or_default().push(grant);
+        self.unsaved_keeps.insert(id.user.clone());
+        self.change(id, |record| {
+            let longer = record.keep.take().filter(|old| old.until > keep.until);
+            record.keep = Some(longer.unwrap_or(keep));
+        });
+    }
+
+    /// The keeps that were given for an owner's servers.
+    pub fn grants(&self, owner: &UserName) -> impl Iterator<Item = &Grant> {
+        self.keeps.get(owner).into_iter().flatten()
+    }
+
+    pub(super) fn forget_old_keeps(&mut self, at: Timestamp) {
+        for (owner, grants) in &mut self.keeps {
+            let before = grants.len();
+            grants.retain(|grant| at < grant.ends_to_count());
+            if grants.len() < before {
+                self.unsaved_keeps.insert(owner.clone());
+            }
+        }
+        self.keeps.retain(|_, grants| !grants.is_empty());
+    }
+}
+
 impl Grant {
     /// From when on it no longer counts in its owner's week.
     pub(super) fn ends_to_count(&self) -> Timestamp {

@@ -15,6 +15,8 @@ use crate::domain::{ServerId, UserName};
 pub struct Ledger {
     /// By server.
     pub records: BTreeMap<ServerId, Record>,
+    /// Since when this process watches; not known to those that only tell.
+    pub began: Option<Timestamp>,
     /// The brake, when it is on.
     pub freeze: Option<Freeze>,
     /// Who lifted the brake last.
@@ -135,6 +137,11 @@ impl Ledger {
         (record.started, &record.evidence) != (before.0, &before.1)
     }
 
+    /// This process watches, at the latest since `at`. A clock that was set back makes it begin anew.
+    pub fn watches(&mut self, at: Timestamp) {
+        self.began = Some(self.began.map_or(at, |began| began.min(at)));
+    }
+
     /// Takes over what a plan concluded: who was idle, and the brake. A session that could not be
     /// judged for a moment has not turned idle when it can be judged again.
     pub fn settled(&mut self, plan: &Plan) {
@@ -198,47 +205,12 @@ impl Ledger {
         });
     }
 
-    fn forget_old_keeps(&mut self, at: Timestamp) {
-        for (owner, grants) in &mut self.keeps {
-            let before = grants.len();
-            grants.retain(|grant| at < grant.ends_to_count());
-            if grants.len() < before {
-                self.unsaved_keeps.insert(owner.clone());
-            }
-        }
-        self.keeps.retain(|_, grants| !grants.is_empty());
-    }
-
-    /// Somebody said that the session is still needed. A keep that is in force is never shortened.
-    pub fn kept(&mut self, id: &ServerId, keep: Keep) {
-        let grant = Grant { server: id.clone(), keep: keep.clone() };
-        self.keeps.entry(id.user.clone()).or_default().push(grant);
-        self.unsaved_keeps.insert(id.user.clone());
-        self.change(id, |record| {
-            let longer = record.keep.take().filter(|old| old.until > keep.until);
-            record.keep = Some(longer.unwrap_or(keep));
-        });
-    }
-
-    /// The keeps that were given for an owner's servers.
-    pub fn grants(&self, owner: &UserName) -> impl Iterator<Item = &Grant> {
-        self.keeps.get(owner).into_iter().flatten()
-    }
-
-    /// An admin says that those who turned idle together really are idle. They are known to be, so they
-    /// do not freeze stops again; another wave does. Nothing where stops are not frozen.
-    pub fn lift_freeze(&mut self, by: &str, at: Timestamp) -> Option<&Lifted> {
-        let freeze = self.freeze.take()?;
-        let lifted = Lifted { by: by.to_owned(), at, since: freeze.since, flipped: freeze.flipped.len() };
-        Some(self.lifted.insert(lifted))
-    }
-
     /// The server was stopped and is gone.
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) {
         self.change(id, |record| record.stopped = Some(at));
     }
 
-    fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
+    pub(super) fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
         if let Some(record) = self.records.get_mut(id) {
             change(record);
             self.unsaved.insert(id.clone());

@@ -22,7 +22,8 @@ fn ledger() -> Ledger {
     let mut ledger = Ledger::default();
     ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);
     ledger.records.insert(ServerId::new("a/b @ö", ""), Record::new(at(2_000)));
-    ledger.freeze = Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into() });
+    ledger.freeze =
+        Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into(), told: Some(at(10)) });
     ledger.lifted = Some(Lifted { by: "root".to_owned(), at: at(8), since: at(7), flipped: 12 });
     ledger.kept(&ServerId::new("a/b @ö", "that is gone"), keep(at(3_000)));
     ledger.unsaved_keeps.clear();
