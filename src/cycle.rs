@@ -92,6 +92,7 @@ impl Cycle {
         orphans.extend(executor.stop_all(plan, policy, journal, observer, clock, happened).await?);
         if let Some(post) = &executor.post {
             happened.extend(post.tell_of_freeze(plan, policy, journal, clock()).await?);
+            happened.extend(post.tell_of_endings(plan, seen, policy, journal, observer, clock()).await?);
             post.deliver_all(plan, seen, journal, observer, clock, happened).await?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! [`Stopper`] it cannot stop anything, without a [`Post`] it cannot write to anybody.
 
 mod addresses;
+mod endings;
 mod frozen;
 mod journal;
 mod letter;

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Happening;
 use crate::domain::ServerId;
 use crate::message::reasons;
-use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
+use crate::policy::{Concerned, Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
@@ -89,9 +89,20 @@ impl Journal {
         Ok(kept)
     }
 
-    /// The admins know that stops are frozen.
-    pub fn freeze_told(&mut self, at: Timestamp) -> Result<(), StoreError> {
+    /// The admins are about to be told that stops are frozen; or (`None`) could not be told.
+    pub fn freeze_told(&mut self, at: Option<Timestamp>) -> Result<(), StoreError> {
         self.ledger.freeze_told(at);
+        self.save()
+    }
+
+    /// Somebody is about to be told of an exemption's end; or (`None`) could not be told.
+    pub fn ending_told(
+        &mut self,
+        rule: &str,
+        whom: Concerned,
+        end: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.ledger.ending_told(rule, whom, end);
         self.save()
     }
 

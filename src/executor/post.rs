@@ -149,7 +149,7 @@ impl Post {
         format!("{name}@{}", self.domain)
     }
 
-    async fn deliver(
+    pub(super) async fn deliver(
         &self,
         to: &str,
         mail: Mail,
@@ -163,7 +163,7 @@ impl Post {
     }
 
     /// On a Hub that shows addresses only user by user, this user is asked for.
-    async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
+    pub(super) async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
         if let Some(found) = self.addresses.find(owner) {
             return Some(found);
         }

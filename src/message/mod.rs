@@ -3,6 +3,7 @@
 //! Sentences that depend on a rule are in `sentences`, measures in `measures`, everything else in
 //! the templates. How a mail travels is none of this module's business.
 
+mod ending;
 mod foreign;
 mod measures;
 mod notice;
@@ -13,9 +14,11 @@ mod view;
 
 use serde::Serialize;
 
+pub use ending::EndingNotice;
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
 pub use notice::{CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice};
 
+use ending::EndingView;
 use view::{FrozenView, NoAddressView, OwnerView, StoppedView};
 
 /// A mail, written and not yet addressed.
@@ -60,6 +63,11 @@ pub fn no_address(notice: &NoAddressNotice) -> Result<Mail, MessageError> {
 /// Tells the admins that an improbable share of sessions turned idle and stops are held back.
 pub fn frozen(notice: &FrozenNotice) -> Result<Mail, MessageError> {
     mail("admin_frozen", &FrozenView::of(notice))
+}
+
+/// Tells who answers for an exemption, and the admins, that it ends soon.
+pub fn exemption_ends(notice: &EndingNotice) -> Result<Mail, MessageError> {
+    mail("exemption_ends", &EndingView::of(notice))
 }
 
 fn mail(template: &'static str, view: &impl Serialize) -> Result<Mail, MessageError> {

@@ -213,3 +213,8 @@ pub fn length(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
     humantime::format_duration(std::time::Duration::from_secs(seconds)).to_string()
 }
+
+/// Time of cards in hours, to a tenth: `41.5`.
+pub fn gpu_hours(time: SignedDuration) -> String {
+    format!("{:.1}", time.as_secs_f64() / 3600.0)
+}

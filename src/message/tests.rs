@@ -233,3 +233,37 @@ fn the_words_about_keeps_and_a_lifted_freeze() {
     words.extend(refused.iter().map(reasons::keep_refused));
     insta::assert_snapshot!(words.join("\n"));
 }
+
+fn ending() -> EndingNotice {
+    EndingNotice {
+        rule: "standby batch".to_owned(),
+        owner: "mlops".to_owned(),
+        owner_known: true,
+        reason: "nightly scoring".to_owned(),
+        servers: vec![ServerId::new("svc-scoring", ""), ServerId::new("svc-scoring", "spare")],
+        idle: SignedDuration::from_mins(2490),
+        counted_since: Some(at("00:00:00")),
+        end: at("00:00:00") + SignedDuration::from_hours(7 * 24),
+        zone: TimeZone::get("Europe/Berlin").unwrap(),
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+        now: at("10:10:00"),
+    }
+}
+
+#[test]
+fn an_exemption_that_ends() {
+    insta::assert_snapshot!(shown(exemption_ends(&ending())));
+}
+
+#[test]
+fn an_exemption_that_protects_nobody_and_whose_owner_has_no_address() {
+    let notice = EndingNotice {
+        owner_known: false,
+        servers: Vec::new(),
+        counted_since: None,
+        page: None,
+        rule: "<b>\u{202e}".to_owned(),
+        ..ending()
+    };
+    insta::assert_snapshot!(shown(exemption_ends(&notice)));
+}

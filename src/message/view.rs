@@ -239,11 +239,11 @@ fn first_few(names: &[String]) -> String {
 }
 
 /// `alice` for the default server, which has no name, and `alice/training` for a named one.
-fn server_id(server: &ServerId) -> String {
+pub(super) fn server_id(server: &ServerId) -> String {
     if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
 }
 
 /// Only an address that a browser opens may become a link.
-fn page(page: Option<&str>) -> Option<String> {
+pub(super) fn page(page: Option<&str>) -> Option<String> {
     page.filter(|url| url.starts_with("https://") || url.starts_with("http://")).map(ToOwned::to_owned)
 }

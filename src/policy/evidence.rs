@@ -64,6 +64,9 @@ pub struct CardEvidence {
     pub seen_until: Timestamp,
     /// How much of the time since the clock was watched.
     pub covered: SignedDuration,
+    /// How much of the time up to the last look it was seen at rest.
+    #[serde(default)]
+    pub rested: SignedDuration,
     /// How much of the time up to the last look was not watched: the newest reading may be as old.
     #[serde(default)]
     pub unwatched: SignedDuration,
@@ -207,6 +210,7 @@ impl CardEvidence {
             last_active: active.then_some(at),
             seen_until: at,
             covered: SignedDuration::ZERO,
+            rested: SignedDuration::ZERO,
             unwatched: SignedDuration::ZERO,
             memory_used: sample.memory_used,
             processes: sample.processes,
@@ -217,6 +221,7 @@ impl CardEvidence {
     fn observe(&mut self, sample: &GpuSample, at: Timestamp, policy: &Policy) {
         self.begin_anew_if_set_back(at, policy.max_gap);
         let reading = read(sample, &policy.thresholds);
+        self.rested = SignedDuration::ZERO;
         self.model.clone_from(&sample.model);
         self.memory_used = sample.memory_used;
         self.processes = sample.processes;
@@ -244,6 +249,7 @@ impl CardEvidence {
         let covered = signed(sample.covered).min(elapsed);
         self.seen_until = at;
         self.unwatched = elapsed - covered;
+        self.rested = covered;
         if signed(sample.largest_gap) > max_gap {
             self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
         } else if self.unwatched > max_gap {
@@ -263,6 +269,7 @@ impl CardEvidence {
     fn missed(&mut self, at: Timestamp, max_gap: SignedDuration, why: &str) {
         self.begin_anew_if_set_back(at, max_gap);
         self.watch = Watch::Unreadable(why.to_owned());
+        self.rested = SignedDuration::ZERO;
         self.gap_until(at, max_gap);
     }
 

@@ -185,10 +185,10 @@ impl Ledger {
         Some(self.lifted.insert(lifted))
     }
 
-    /// The admins know that stops are frozen.
-    pub fn freeze_told(&mut self, at: Timestamp) {
+    /// The admins are told that stops are frozen; or (`None`) could not be told.
+    pub fn freeze_told(&mut self, at: Option<Timestamp>) {
         if let Some(freeze) = &mut self.freeze {
-            freeze.told = Some(at);
+            freeze.told = at;
         }
     }
 }

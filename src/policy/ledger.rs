@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Verdict,
+    Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Spared,
+    Verdict,
 };
 use crate::domain::{ServerId, UserName};
 
@@ -23,6 +24,8 @@ pub struct Ledger {
     pub lifted: Option<Lifted>,
     /// The keeps of the last days, by the owner of the server: also of servers that are gone.
     pub keeps: BTreeMap<UserName, Vec<Grant>>,
+    /// What is remembered of each exemption, by the rule's name.
+    pub spared: BTreeMap<String, Spared>,
     /// The servers whose record changed, or went, since it was last saved.
     pub unsaved: BTreeSet<ServerId>,
     /// The owners whose keeps changed since they were last saved.
@@ -95,6 +98,7 @@ impl Ledger {
     /// server is forgotten only where the listing was complete.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
         self.forget_old_keeps(snapshot.at);
+        self.know_exemptions(policy, snapshot.at);
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
@@ -155,6 +159,7 @@ impl Ledger {
                 self.change(&decision.server, |record| record.idle = idle);
             }
         }
+        self.count_exempt(plan);
         match &plan.freeze {
             FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
             // It may have been lifted since that was planned.

@@ -4,6 +4,7 @@
 
 mod cpu_servers;
 mod evidence;
+mod exemptions;
 mod freeze;
 mod idleness;
 mod keeps;
@@ -19,6 +20,7 @@ mod verdict;
 
 pub use cpu_servers::CpuServers;
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
+pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};
 pub use freeze::{Freeze, FreezeChange, Lifted, Safety, StopBudget};
 pub use idleness::limits_of;
 pub use keeps::{Choice, Giver, Grant, Keep, KeepRefused, LONGEST_REASON, Offers, keep, offers};

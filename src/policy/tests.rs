@@ -5,6 +5,7 @@
 mod brakes;
 mod cpu_servers;
 mod evidence;
+mod exemptions;
 mod idleness;
 mod keeps;
 mod ladder;

@@ -148,6 +148,7 @@ impl Store {
                 put_state(transaction, &keeps_of(owner), ledger.keeps.get(owner))?;
             }
             put_state(transaction, "freeze", ledger.freeze.as_ref())?;
+            put_state(transaction, "spared", Some(&ledger.spared).filter(|spared| !spared.is_empty()))?;
             put_state(transaction, "lifted", ledger.lifted.as_ref())
         })
     }
@@ -192,6 +193,7 @@ impl Store {
             let (key, json) = row.map_err(failed)?;
             match key.as_str() {
                 "freeze" => ledger.freeze = Some(self.parse(&key, &json)?),
+                "spared" => ledger.spared = self.parse(&key, &json)?,
                 "lifted" => ledger.lifted = Some(self.parse(&key, &json)?),
                 other => {
                     if let Some(owner) = other.strip_prefix(KEEPS) {

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::policy::{Freeze, Keep, Lifted, LimitKind, Warning};
+use crate::policy::{Concerned, Freeze, Keep, Lifted, LimitKind, Spared, Warning};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
@@ -27,6 +27,12 @@ fn ledger() -> Ledger {
     ledger.lifted = Some(Lifted { by: "root".to_owned(), at: at(8), since: at(7), flipped: 12 });
     ledger.kept(&ServerId::new("a/b @ö", "that is gone"), keep(at(3_000)));
     ledger.unsaved_keeps.clear();
+    let spared = Spared {
+        since: at(1),
+        idle: [("A100".to_owned(), SignedDuration::from_mins(5))].into(),
+        told: [(Concerned::Owner, at(20_000))].into(),
+    };
+    ledger.spared.insert("standby".to_owned(), spared);
     ledger
 }
 
