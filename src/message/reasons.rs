@@ -6,7 +6,7 @@ use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, LONGEST_REASON, Lifted,
-    LimitKind, ProtectedReason, UnknownReason, UseSign, Verdict,
+    LimitKind, ProtectedReason, RuleOddity, UnknownReason, UseSign, Verdict,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -182,6 +182,23 @@ pub fn lifted(lifted: &Lifted) -> String {
         time(lifted.since),
         lifted.flipped
     )
+}
+
+/// What is odd about a rule, and what follows from it.
+pub fn rule_oddity(rule: &str, oddity: &RuleOddity) -> String {
+    let why = match oddity {
+        RuleOddity::Shadowed(earlier) => {
+            format!("can never match: \"{earlier}\" before it takes every session that it would")
+        }
+        RuleOddity::EmptyCondition(field) => format!("can never match: `{field}` lists nothing"),
+        RuleOddity::ExemptionEnded(end) => {
+            format!("exempts nobody: its `until` passed at {}, so it protects no longer", time(*end))
+        }
+        RuleOddity::NothingMatches(field, pattern) => {
+            format!("`{pattern}` in `{field}` matches nothing there is now")
+        }
+    };
+    format!("\"{rule}\" {why}")
 }
 
 /// What is done about a session, or why nothing is.

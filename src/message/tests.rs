@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::*;
 use crate::domain::{GpuId, Hold, ServerId, UserName};
-use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, UseSign};
+use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, RuleOddity, UseSign};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -266,4 +266,15 @@ fn an_exemption_that_protects_nobody_and_whose_owner_has_no_address() {
         ..ending()
     };
     insta::assert_snapshot!(shown(exemption_ends(&notice)));
+}
+
+#[test]
+fn what_is_odd_about_a_rule_is_said_in_a_sentence() {
+    let odd = [
+        RuleOddity::Shadowed("everybody".to_owned()),
+        RuleOddity::EmptyCondition("users"),
+        RuleOddity::ExemptionEnded(at("10:00:00")),
+        RuleOddity::NothingMatches("gpu_models", "*H200*".to_owned()),
+    ];
+    insta::assert_snapshot!(odd.map(|oddity| reasons::rule_oddity("standby", &oddity)).join("\n"));
 }

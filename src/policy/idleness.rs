@@ -18,7 +18,7 @@ pub fn judge(
     policy: &Policy,
     now: Timestamp,
 ) -> Judgement {
-    let rule = policy.rules.iter().find(|rule| rule.matches.meets(session));
+    let rule = policy.rule_for(session);
     let limits = rule.map_or_else(|| policy.limits.clone(), |r| r.overrides.over(&policy.limits));
     let clocks = evidence.map(clocks);
     let reached = clocks.and_then(|clocks| reached(&clocks, session, &limits, now));

@@ -2,6 +2,7 @@
 //!
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
+mod audit;
 mod cpu_servers;
 mod evidence;
 mod exemptions;
@@ -18,6 +19,7 @@ mod schedule;
 mod snapshot;
 mod verdict;
 
+pub use audit::{RuleOddity, audit};
 pub use cpu_servers::CpuServers;
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};

@@ -128,14 +128,17 @@ fn warn(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp)
 }
 
 fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
-    let deadline = warning.deadline;
+    let limits = limits_of(judgement.rule.as_deref(), policy);
+    // A shorter grace never shortens what was promised; a longer one holds at once.
+    let granted = schedule::deadline(warning.accepted, limits.grace, policy.stop_hours.as_ref());
+    let deadline = warning.deadline.max(granted);
     if now >= deadline {
         return match schedule::next_opening(now, policy.stop_hours.as_ref()) {
             Some(opening) if opening > now => Step::Wait(HeldBack::Hours(opening)),
             _ => Step::Do(Action::Stop),
         };
     }
-    let due = limits_of(judgement.rule.as_deref(), policy)
+    let due = limits
         .remind_before
         .into_iter()
         .filter(|before| earlier(deadline, *before) > warning.accepted && now >= earlier(deadline, *before))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use globset::{Glob, GlobMatcher};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Limits, Session};
+use super::{Limits, Policy, Session};
 
 /// One `[[rule]]`.
 #[derive(Clone, Debug)]
@@ -92,6 +92,13 @@ impl Overrides {
             card_unused_warn_after: self.card_unused_warn_after.unwrap_or(base.card_unused_warn_after),
             max_age: self.max_age.unwrap_or(base.max_age),
         }
+    }
+}
+
+impl Policy {
+    /// The rule that decides about a session: the first that matches.
+    pub fn rule_for(&self, session: &Session) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.matches.meets(session))
     }
 }
 
