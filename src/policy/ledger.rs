@@ -48,6 +48,9 @@ pub struct Record {
     pub admins_told: Option<Timestamp>,
     /// The warning its owner has.
     pub warning: Option<Warning>,
+    /// How many warnings of this run were accepted, so that each has a name of its own.
+    #[serde(default)]
+    pub warnings: u32,
     /// The keep that was last given.
     pub keep: Option<Keep>,
     /// When it was stopped.
@@ -87,6 +90,7 @@ impl Record {
             sending: None,
             admins_told: None,
             warning: None,
+            warnings: 0,
             keep: None,
             stopped: None,
         }
@@ -184,6 +188,7 @@ impl Ledger {
         self.change(id, |record| {
             record.sending = None;
             record.warning = Some(warning);
+            record.warnings = record.warnings.saturating_add(1);
         });
     }
 

@@ -63,6 +63,7 @@ fn a_keep_protects_for_its_time_and_says_whose_word_it_is() {
         ("stopped", at("12:30")),
     ];
     assert_eq!(day.story(), expected);
+    assert_eq!(day.record().warnings, 2, "of one idle spell, and each a letter of its own");
 }
 
 #[test]
