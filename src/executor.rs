@@ -5,6 +5,8 @@
 
 mod addresses;
 mod allowance;
+mod endings;
+mod frozen;
 mod journal;
 mod letter;
 mod news;

@@ -96,7 +96,7 @@ pub enum Command {
     },
     /// Print a mail with made-up data, in the words of `mail.templates` where that is set; all without a name
     MailPreview {
-        /// warning, notice, reminder, stopped, withdrawn, waiting, unreachable or frozen
+        /// warning, notice, reminder, stopped, withdrawn, waiting, exemption, unreachable or frozen
         #[arg(value_name = "MAIL")]
         kind: Option<Kind>,
         /// The HTML part instead of the text

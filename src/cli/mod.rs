@@ -3,6 +3,7 @@
 pub mod args;
 mod cards;
 mod check;
+mod exempt;
 mod explain;
 mod look;
 mod mail_preview;

@@ -68,6 +68,20 @@ impl AddressBook {
         self.sources.iter().map(spelled).collect()
     }
 
+    /// The address of somebody who need not have a server: one that is written out, or by the first source
+    /// that knows people without the Hub.
+    pub fn of_name(&self, name: &str) -> Option<String> {
+        if name.contains('@') {
+            return Some(name.to_owned());
+        }
+        let user = UserName(name.to_owned());
+        self.sources.iter().find_map(|source| match source {
+            AddressSource::Hub(_) => None,
+            AddressSource::Map(path) => mapped(path, &user),
+            AddressSource::Template(text) => filled(text, &user),
+        })
+    }
+
     /// The owner's address by the first source that has one. A map file that cannot be read has none.
     pub fn find(&self, server: &Server) -> Option<String> {
         self.sources.iter().find_map(|source| match source {
@@ -146,6 +160,15 @@ mod tests {
         asked.remember(&nora, Some("nora@example.org".to_owned()), at(600));
         assert_eq!(asked.recall(&nora, at(601)), Some(Some("nora@example.org".to_owned())));
         assert_eq!(asked.recall(&nora, at(1_200)), None);
+    }
+
+    #[test]
+    fn somebody_without_a_server_is_found_by_name() {
+        let sources = ["user_info.email", "{user}@example.org"].map(|text| text.parse().unwrap());
+        let book = AddressBook::new(sources.to_vec());
+        assert_eq!(book.of_name("mlops").unwrap(), "mlops@example.org");
+        assert_eq!(book.of_name("team@example.com").unwrap(), "team@example.com");
+        assert_eq!(book.of_name("the ML team"), None);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Due {
     pub rung: Rung,
     /// What its owner has to know.
     pub notice: SessionNotice,
+    /// How many warnings of this session were accepted before.
+    warnings: u32,
     /// The least time between acceptance and the stop.
     grace: SignedDuration,
     /// Whether it announces a stop.
@@ -78,11 +80,13 @@ impl Letter {
         warned.map(|due| due.notice.server.clone())
     }
 
-    /// The same letter has the same name however often it is tried, so that a mail server can tell.
+    /// The same letter has the same name however often it is tried, so that a mail server can tell. Another
+    /// warning of the same idle spell, as after a keep, is another letter: with the name of the first it might
+    /// be dropped as a copy.
     pub fn name(&self) -> String {
         let mut hasher = DefaultHasher::new();
         for due in &self.sessions {
-            (&due.notice.server, due.notice.started, due.notice.idle_since).hash(&mut hasher);
+            (&due.notice.server, due.notice.started, due.notice.idle_since, due.warnings).hash(&mut hasher);
         }
         let rung = match self.rung {
             Rung::Warning => "warning".to_owned(),
@@ -109,7 +113,8 @@ fn due(session: &Session, decision: &Decision, waiting: Option<u32>, journal: &J
     let record = journal.record(&decision.server)?;
     let notice = session_notice(session, decision, record, deadline, waiting)?;
     let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
-    Some(Due { rung, notice, grace, stop_follows, warned })
+    let warnings = record.warnings;
+    Some(Due { rung, notice, warnings, grace, stop_follows, warned })
 }
 
 impl Due {
@@ -124,5 +129,58 @@ impl Due {
             message_id: message_id.to_owned(),
             reminded: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+    use super::*;
+    use crate::domain::SpawnerState;
+    use crate::policy::{IdleKind, LimitKind};
+
+    fn letter(deadline: &str, warnings: u32) -> Letter {
+        let at = |text: &str| format!("2026-12-01T{text}:00Z").parse().unwrap();
+        let id = ServerId::new("alice", "");
+        let notice = SessionNotice {
+            server: id.clone(),
+            cards: Vec::new(),
+            holds: Vec::new(),
+            notebooks: Vec::new(),
+            idle_since: at("09:00"),
+            card_active: None,
+            used: None,
+            used_by: None,
+            present: None,
+            started: Some(at("08:00")),
+            kind: IdleKind::Held,
+            limit: LimitKind::Nobody,
+            deadline: at(deadline),
+            waiting: None,
+        };
+        let owner = Server {
+            id,
+            groups: Vec::new(),
+            admin: false,
+            profile: None,
+            labels: BTreeMap::new(),
+            started: None,
+            last_activity: None,
+            pending: None,
+            ready: true,
+            contacts: Vec::new(),
+            spawner: SpawnerState::default(),
+            path: String::new(),
+        };
+        let grace = SignedDuration::from_hours(1);
+        let due = Due { rung: Rung::Warning, notice, warnings, grace, stop_follows: true, warned: None };
+        Letter { owner, rung: Rung::Warning, sessions: vec![due] }
+    }
+
+    #[test]
+    fn a_letter_that_is_tried_again_keeps_its_name_and_another_one_has_its_own() {
+        assert_eq!(letter("11:00", 0).name(), letter("11:05", 0).name());
+        assert_ne!(letter("11:00", 0).name(), letter("14:00", 1).name());
     }
 }

@@ -4,6 +4,7 @@
 //! the templates, which an admin may replace ([`Wording`]). How a mail travels is none of this module's business.
 
 mod announcement;
+mod ending;
 mod foreign;
 mod measures;
 mod news;
@@ -16,6 +17,7 @@ mod view;
 mod wording;
 
 pub use announcement::{Event, announcement};
+pub use ending::EndingNotice;
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
 pub use news::{Recovery, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession};
 pub use notice::{

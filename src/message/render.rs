@@ -35,6 +35,9 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin_frozen.subject.txt", include_str!("templates/admin_frozen.subject.txt")),
     ("admin_frozen.txt", include_str!("templates/admin_frozen.txt")),
     ("admin_frozen.html", include_str!("templates/admin_frozen.html")),
+    ("exemption_ends.subject.txt", include_str!("templates/exemption_ends.subject.txt")),
+    ("exemption_ends.txt", include_str!("templates/exemption_ends.txt")),
+    ("exemption_ends.html", include_str!("templates/exemption_ends.html")),
 ];
 
 /// The names of all templates.

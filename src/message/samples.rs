@@ -6,8 +6,8 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::{
-    CardNotice, FrozenNotice, Mail, OwnerNotice, Recovery, SessionNotice, StoppedNotice, Unreachable,
-    UnreachableNotice, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession, Wording,
+    CardNotice, EndingNotice, FrozenNotice, Mail, OwnerNotice, Recovery, SessionNotice, StoppedNotice,
+    Unreachable, UnreachableNotice, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession, Wording,
     WordingError,
 };
 use crate::domain::{GpuId, Hold, ServerId};
@@ -28,6 +28,8 @@ pub enum Kind {
     Withdrawn,
     /// A cell runs, but nothing computes.
     Waiting,
+    /// To who answers for an exemption, and the admins: it ends soon.
+    Exemption,
     /// To the admins: an owner gets no mail.
     Unreachable,
     /// To the admins: stops are frozen.
@@ -36,13 +38,14 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Warning,
         Self::Notice,
         Self::Reminder,
         Self::Stopped,
         Self::Withdrawn,
         Self::Waiting,
+        Self::Exemption,
         Self::Unreachable,
         Self::Frozen,
     ];
@@ -57,6 +60,7 @@ impl fmt::Display for Kind {
             Self::Stopped => "stopped",
             Self::Withdrawn => "withdrawn",
             Self::Waiting => "waiting",
+            Self::Exemption => "exemption",
             Self::Unreachable => "unreachable",
             Self::Frozen => "frozen",
         })
@@ -109,6 +113,19 @@ impl Wording {
                     notebook: Some("work/analysis.ipynb".to_owned()),
                     since: minutes(-540),
                 }],
+                zone: TimeZone::UTC,
+                page: page(),
+                now: minutes(0),
+            }),
+            Kind::Exemption => self.exemption_ends(&EndingNotice {
+                rule: "standby batch".to_owned(),
+                owner: "mlops".to_owned(),
+                owner_known: true,
+                reason: "nightly scoring".to_owned(),
+                servers: vec![server()],
+                idle: SignedDuration::from_hours(41),
+                counted_since: Some(minutes(-30 * 24 * 60)),
+                end: minutes(7 * 24 * 60),
                 zone: TimeZone::UTC,
                 page: page(),
                 now: minutes(0),

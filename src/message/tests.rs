@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::*;
 use crate::domain::{GpuId, Hold, ServerId, UserName};
-use crate::policy::{IdleKind, LimitKind, UseSign};
+use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, RuleOddity, UseSign};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -308,4 +308,74 @@ fn an_old_server_at_work_is_told_that_its_work_ends_with_it() {
         assert!(body.contains("Work is running on it now, and ends with it."), "{body}");
     }
     assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
+}
+
+#[test]
+fn the_words_about_keeps_and_a_lifted_freeze() {
+    let keep = Keep {
+        until: at("18:00:00"),
+        by: "alice\u{202e}".to_owned(),
+        at: at("10:00:00"),
+        reason: Some("a long\nthought".to_owned()),
+        cost: SignedDuration::ZERO,
+    };
+    let spent = |again| KeepRefused::BudgetSpent { left: SignedDuration::from_mins(390), again };
+    let refused = [
+        KeepRefused::NotRunning,
+        KeepRefused::NotOffered(SignedDuration::from_hours(3)),
+        KeepRefused::AlreadyKept(at("18:00:00")),
+        spent(Some(at("19:00:00"))),
+        spent(None),
+        KeepRefused::ReasonMissing,
+        KeepRefused::ReasonTooLong,
+    ];
+    let lifted = Lifted { by: "root".to_owned(), at: at("12:00:00"), since: at("09:30:00"), flipped: 10 };
+    let mut words = vec![reasons::kept(&keep), reasons::lifted(&lifted)];
+    words.extend(refused.iter().map(reasons::keep_refused));
+    insta::assert_snapshot!(words.join("\n"));
+}
+
+fn ending() -> EndingNotice {
+    EndingNotice {
+        rule: "standby batch".to_owned(),
+        owner: "mlops".to_owned(),
+        owner_known: true,
+        reason: "nightly scoring".to_owned(),
+        servers: vec![ServerId::new("svc-scoring", ""), ServerId::new("svc-scoring", "spare")],
+        idle: SignedDuration::from_mins(2490),
+        counted_since: Some(at("00:00:00")),
+        end: at("00:00:00") + SignedDuration::from_hours(7 * 24),
+        zone: TimeZone::get("Europe/Berlin").unwrap(),
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+        now: at("10:10:00"),
+    }
+}
+
+#[test]
+fn an_exemption_that_ends() {
+    insta::assert_snapshot!(shown(Wording::default().exemption_ends(&ending())));
+}
+
+#[test]
+fn an_exemption_that_protects_nobody_and_whose_owner_has_no_address() {
+    let notice = EndingNotice {
+        owner_known: false,
+        servers: Vec::new(),
+        counted_since: None,
+        page: None,
+        rule: "<b>\u{202e}".to_owned(),
+        ..ending()
+    };
+    insta::assert_snapshot!(shown(Wording::default().exemption_ends(&notice)));
+}
+
+#[test]
+fn what_is_odd_about_a_rule_is_said_in_a_sentence() {
+    let odd = [
+        RuleOddity::Shadowed("everybody".to_owned()),
+        RuleOddity::EmptyCondition("users"),
+        RuleOddity::ExemptionEnded(at("10:00:00")),
+        RuleOddity::NothingMatches("gpu_models", "*H200*".to_owned()),
+    ];
+    insta::assert_snapshot!(odd.map(|oddity| reasons::rule_oddity("standby", &oddity)).join("\n"));
 }

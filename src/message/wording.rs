@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::ending::EndingView;
 use super::news::{WaitingView, WithdrawnView};
 use super::view::{FrozenView, OwnerView, StoppedView, UnreachableView};
 use super::{
-    FrozenNotice, Kind, Mail, OwnerNotice, StoppedNotice, UnreachableNotice, WaitingNotice, WithdrawnNotice,
-    render,
+    EndingNotice, FrozenNotice, Kind, Mail, OwnerNotice, StoppedNotice, UnreachableNotice, WaitingNotice,
+    WithdrawnNotice, render,
 };
 
 /// Writes mails. The default has our own words.
@@ -103,6 +104,11 @@ impl Wording {
     /// Tells the admins that an improbable share of sessions turned idle and stops are held back.
     pub fn frozen(&self, notice: &FrozenNotice) -> Result<Mail, WordingError> {
         self.mail("admin_frozen", &FrozenView::of(notice))
+    }
+
+    /// Tells who answers for an exemption, and the admins, that it ends soon.
+    pub fn exemption_ends(&self, notice: &EndingNotice) -> Result<Mail, WordingError> {
+        self.mail("exemption_ends", &EndingView::of(notice))
     }
 
     fn mail(&self, name: &'static str, view: &impl Serialize) -> Result<Mail, WordingError> {

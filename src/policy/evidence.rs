@@ -67,6 +67,12 @@ pub struct CardEvidence {
     pub seen_until: Timestamp,
     /// How much of the time since the clock was watched.
     pub covered: SignedDuration,
+    /// How much of the time up to the last look it was seen at rest.
+    #[serde(default)]
+    pub rested: SignedDuration,
+    /// How much of the time up to the last look was not watched: the newest reading may be as old.
+    #[serde(default)]
+    pub unwatched: SignedDuration,
     /// Device memory held at the last reading, in bytes.
     pub memory_used: Option<u64>,
     /// Processes on it at the last reading.
@@ -124,6 +130,11 @@ impl Evidence {
     /// The smallest share of the time since the card clock that was watched, over all cards.
     pub fn coverage(&self, now: Timestamp) -> f64 {
         self.cards.values().map(|card| card.coverage(now)).fold(1.0, f64::min)
+    }
+
+    /// How old the newest reading of a card may be, over all cards.
+    pub fn unwatched(&self) -> SignedDuration {
+        self.cards.values().map(|card| card.unwatched).max().unwrap_or(SignedDuration::ZERO)
     }
 
     /// Folds one observation in.
@@ -210,6 +221,8 @@ impl CardEvidence {
             last_active: active.then_some(at),
             seen_until: at,
             covered: SignedDuration::ZERO,
+            rested: SignedDuration::ZERO,
+            unwatched: SignedDuration::ZERO,
             memory_used: sample.memory_used,
             processes: sample.processes,
             watch: watch(sample, reading),
@@ -219,6 +232,7 @@ impl CardEvidence {
     fn observe(&mut self, sample: &GpuSample, at: Timestamp, policy: &Policy) {
         self.begin_anew_if_set_back(at, policy.max_gap);
         let reading = read(sample, &policy.thresholds);
+        self.rested = SignedDuration::ZERO;
         self.model.clone_from(&sample.model);
         self.memory_used = sample.memory_used;
         self.processes = sample.processes;
@@ -234,6 +248,7 @@ impl CardEvidence {
     fn worked(&mut self, at: Timestamp) {
         self.last_active = Some(self.last_active.map_or(at, |before| before.max(at)));
         self.seen_until = self.seen_until.max(at);
+        self.unwatched = SignedDuration::ZERO;
         self.move_clock(at, ClockMove::Activity, SignedDuration::ZERO);
     }
 
@@ -244,9 +259,11 @@ impl CardEvidence {
         }
         let covered = signed(sample.covered).min(elapsed);
         self.seen_until = at;
+        self.unwatched = elapsed - covered;
+        self.rested = covered;
         if signed(sample.largest_gap) > max_gap {
             self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
-        } else if elapsed - covered > max_gap {
+        } else if self.unwatched > max_gap {
             self.move_clock(earlier(at, covered), ClockMove::Gap, covered);
         } else {
             self.covered += covered;
@@ -263,6 +280,7 @@ impl CardEvidence {
     fn missed(&mut self, at: Timestamp, max_gap: SignedDuration, why: &str) {
         self.begin_anew_if_set_back(at, max_gap);
         self.watch = Watch::Unreadable(why.to_owned());
+        self.rested = SignedDuration::ZERO;
         self.gap_until(at, max_gap);
     }
 

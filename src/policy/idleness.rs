@@ -19,7 +19,7 @@ pub fn judge(
     policy: &Policy,
     now: Timestamp,
 ) -> Judgement {
-    let rule = policy.rules.iter().find(|rule| rule.matches.meets(session));
+    let rule = policy.rule_for(session);
     let case = evidence.map(|evidence| Case { session, evidence, clocks: clocks(evidence), policy, now });
     let limits = policy.limits_for(rule, waiting);
     let reached = case.as_ref().and_then(|case| case.reached(&limits));

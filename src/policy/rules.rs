@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use globset::{Glob, GlobMatcher};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{BusyKernelAction, Limits, Session};
+use super::{BusyKernelAction, Limits, Policy, Session};
 
 /// One `[[rule]]`.
 #[derive(Clone, Debug)]
@@ -101,6 +101,13 @@ impl Overrides {
             max_age: self.max_age.unwrap_or(base.max_age),
             max_age_even_if_busy: self.max_age_even_if_busy.unwrap_or(base.max_age_even_if_busy),
         }
+    }
+}
+
+impl Policy {
+    /// The rule that decides about a session: the first that matches.
+    pub fn rule_for(&self, session: &Session) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.matches.meets(session))
     }
 }
 

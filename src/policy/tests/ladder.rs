@@ -3,7 +3,7 @@
 use super::*;
 
 fn keep_until(end: &str) -> Keep {
-    Keep { until: at(end), by: "alice".to_owned(), at: at("08:00"), reason: None }
+    Keep { until: at(end), by: "alice".to_owned(), at: at("08:00"), reason: None, cost: SignedDuration::ZERO }
 }
 
 fn alice() -> ServerId {
@@ -238,11 +238,51 @@ fn a_longer_limit_takes_the_warning_back() {
 }
 
 #[test]
-fn a_longer_grace_does_not_change_what_was_promised() {
+fn a_longer_grace_holds_at_once() {
     let mut day = Day::new();
     day.run("09:30");
-    day.policy.limits.grace = hours(8);
-    assert_eq!(day.until("10:00").action, Some(Action::Stop));
+    day.policy.limits.grace = hours(2);
+    assert_eq!(day.until("10:55").held_back, Some(HeldBack::Warned(at("11:00"))));
+    assert_eq!(day.until("11:00").action, Some(Action::Stop));
+}
+
+#[test]
+fn neither_a_shorter_grace_nor_a_shorter_limit_nor_a_rule_shortens_what_was_promised() {
+    let shorter = Overrides { grace: Some(mins(5)), warn_after: Some(mins(5)), ..Overrides::default() };
+    let rule = Rule {
+        name: "strict".to_owned(),
+        matches: Match::default(),
+        exempt: None,
+        overrides: shorter.clone(),
+    };
+    let changes: [fn(&mut Day, Rule); 2] = [
+        |day, rule| day.policy.limits = rule.overrides.over(&day.policy.limits),
+        |day, rule| day.policy.rules = vec![rule],
+    ];
+    for change in changes {
+        let mut day = Day::new();
+        day.run("09:05");
+        change(&mut day, rule.clone());
+        assert_eq!(day.until("09:55").held_back, Some(HeldBack::Warned(at("10:00"))));
+        assert_eq!(day.until("10:00").action, Some(Action::Stop));
+    }
+}
+
+#[test]
+fn hours_that_are_narrowed_move_a_promised_deadline_later_and_never_earlier() {
+    let office = |from: i8, to: i8| StopHours {
+        days: vec![jiff::civil::Weekday::Tuesday],
+        from: jiff::civil::time(from, 0, 0, 0),
+        to: jiff::civil::time(to, 0, 0, 0),
+        zone: jiff::tz::TimeZone::UTC,
+        holidays: std::collections::BTreeSet::new(),
+    };
+    let mut day = Day::new();
+    day.run("09:30");
+    day.policy.stop_hours = Some(office(11, 18));
+    assert_eq!(day.until("10:00").held_back, Some(HeldBack::Warned(at("12:00"))));
+    day.policy.stop_hours = Some(office(0, 23));
+    assert_eq!(day.until("10:05").action, Some(Action::Stop));
 }
 
 #[test]
