@@ -6,14 +6,14 @@ mod cpu;
 mod footprints;
 mod kernels;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
+use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, HubError, Listing};
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
 use crate::telemetry::{
@@ -37,7 +37,7 @@ pub struct Observer {
     sampler: Arc<NvmlSampler>,
     thresholds: Thresholds,
     cpu: CpuMeter,
-    /// The servers of the last look: who else may own a process.
+    /// The servers of the last look that may own a process of this machine.
     running: Vec<(ServerId, SpawnerState)>,
     /// Who held each card when that could last be read.
     holders: BTreeMap<GpuId, Vec<Holder>>,
@@ -102,6 +102,7 @@ impl Observer {
             .as_ref()
             .map(|table| self.cpu.measure(&self.running, table, process_table::service_url, now))
             .unwrap_or_default();
+        self.keep_running_here(&servers, &cards);
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();
         self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
@@ -121,6 +122,18 @@ impl Observer {
             cards: cards.devices,
             troubles,
         }
+    }
+
+    /// Forgets the servers that run on other machines, of which there may be thousands. Those of a user who
+    /// also has one here stay, since with them it may be unsure whose a process is.
+    fn keep_running_here(&mut self, servers: &[Box<Server>], cards: &Cards) {
+        if cards.trouble().is_some() {
+            return;
+        }
+        let may_be_here = |server: &&Box<Server>| !server.ready || cards.is_here(&server.id);
+        let here: BTreeSet<&UserName> = servers.iter().filter(may_be_here).map(|s| &s.id.user).collect();
+        self.running.retain(|(id, _)| here.contains(&id.user));
+        self.running.shrink_to_fit();
     }
 
     /// A card that fell off the bus lists no processes any more: whoever held it then still does.
@@ -153,7 +166,7 @@ impl Observer {
         let gpus = cards.of(&server);
         let jupyter = self.ask(&server, Some(&table), moment).await;
         let holds = cards.holds_of(id, jupyter.as_ref().ok());
-        Ok(Some(Session { server, jupyter, gpus, cpu: None, holds }))
+        Ok(Some(Session { server: Box::new(server), jupyter, gpus, cpu: None, holds }))
     }
 
     /// Asks one server, and remembers when that left a trace.
@@ -166,7 +179,7 @@ impl Observer {
         let began = moment.now();
         let Asked { jupyter, left_trace } = self.kernels.ask(server, table).await;
         if left_trace {
-            self.footprints(|footprints| footprints.left(&server.id, began, moment.now()));
+            self.footprints(|footprints| footprints.left(server, began, moment.now()));
         }
         jupyter
     }
@@ -222,7 +235,7 @@ impl Observer {
 }
 
 /// A session whose kernels were not asked (yet).
-fn unasked(server: Server, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
+fn unasked(server: Box<Server>, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
     let gpus = cards.of(&server);
     let why = match &gpus {
         Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",

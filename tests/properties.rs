@@ -291,7 +291,7 @@ impl Truth {
         let gpus: Vec<GpuSample> = (0..self.cards).map(sample).collect();
         (self.untold, self.patchy) = ([false; 2], false);
         Session {
-            server: Server {
+            server: Box::new(Server {
                 id: id(number),
                 groups: Vec::new(),
                 admin: false,
@@ -304,7 +304,7 @@ impl Truth {
                 addresses: Vec::new(),
                 spawner: SpawnerState::default(),
                 path: String::new(),
-            },
+            }),
             jupyter: if self.kernels_readable { Ok(jupyter) } else { Err("refused".to_owned()) },
             gpus: if self.cards_readable { Ok(gpus) } else { Err("down".to_owned()) },
             holds: Vec::new(),

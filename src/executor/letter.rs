@@ -14,7 +14,7 @@ use crate::policy::{Action, Decision, Plan, Session, Snapshot, Warning};
 /// One letter to one owner about all their sessions of one kind.
 pub struct Letter {
     /// Whom it goes to.
-    pub owner: Server,
+    pub owner: Box<Server>,
     /// Which step of the ladder it is.
     pub rung: Rung,
     /// What it is about.

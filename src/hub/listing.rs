@@ -21,7 +21,11 @@ const FAILED_PAGES: u32 = 2;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     /// By owner and name.
-    pub servers: Vec<Server>,
+    #[expect(
+        clippy::vec_box,
+        reason = "thousands of large values that move on one by one, never all at once"
+    )]
+    pub servers: Vec<Box<Server>>,
     /// Entries that could not be read.
     pub skipped: Vec<Skipped>,
     /// Parts of the list that did not come.
@@ -84,7 +88,7 @@ pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<List
         }
     }
     // A start between two pages shifts the list, and its seam then comes twice.
-    listing.servers.sort_by(|a, b| a.id.cmp(&b.id));
+    listing.servers.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     listing.servers.dedup_by(|a, b| a.id == b.id);
     Ok(listing)
 }
@@ -185,7 +189,7 @@ impl Listing {
                 Ok(Some(shown)) => {
                     self.hidden.state += usize::from(!shown.state_shown);
                     self.hidden.groups += usize::from(owner.groups.is_none());
-                    self.servers.push(shown.server);
+                    self.servers.push(Box::new(shown.server));
                 }
                 Ok(None) => {}
                 Err(reason) => {

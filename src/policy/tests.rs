@@ -86,7 +86,7 @@ fn session(user: &str) -> Session {
     let kernel =
         Kernel { id, state: KernelState::Idle, last_activity: start, connections: 0, notebook: None };
     Session {
-        server: Server {
+        server: Box::new(Server {
             id: ServerId::new(user, ""),
             groups: Vec::new(),
             admin: false,
@@ -99,7 +99,7 @@ fn session(user: &str) -> Session {
             addresses: Vec::new(),
             spawner: SpawnerState::default(),
             path: String::new(),
-        },
+        }),
         jupyter: Ok(Jupyter {
             last_activity: start,
             connections: 0,

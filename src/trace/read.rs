@@ -147,7 +147,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
         gpus,
         holds: Vec::new(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),
-        server: Server {
+        server: Box::new(Server {
             path: String::new(),
             id: ServerId::new(wire.user, wire.server),
             groups: wire.groups,
@@ -160,7 +160,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             ready: wire.ready,
             addresses: Vec::new(),
             spawner: SpawnerState::default(),
-        },
+        }),
     })
 }
 
