@@ -35,6 +35,7 @@ class SyntheticHub:
         self.stop_seconds = stop_seconds
         self.on_listing = lambda: None  # called when somebody asks for the first page
         self.stops = []  # when each stop was asked for and when it was done
+        self.received = b""  # the body of the request that is being answered
         self._pages = {}
         self._loop = asyncio.new_event_loop()
 
@@ -69,7 +70,7 @@ class SyntheticHub:
                 while (header := (await reader.readline()).decode().strip()):
                     name, _, value = header.partition(":")
                     headers[name.lower()] = value.strip()
-                await reader.readexactly(int(headers.get("content-length", 0)))
+                self.received = await reader.readexactly(int(headers.get("content-length", 0)))
                 client = headers.get("authorization", "").removeprefix("token ")
                 status, body = await self._answer(method, urlsplit(target), client)
                 head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -53,6 +53,12 @@ impl Cycle {
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
             troubles.push(format!("nothing more is warned or stopped: {error}"));
         }
+        if let Some(users) = &mut self.executor.users {
+            let safety = &self.policy.safety;
+            let (done, problems) = users.remove_absent(&plan, self.journal.ledger(), safety, clock).await;
+            happened.extend(done);
+            troubles.extend(problems);
+        }
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }

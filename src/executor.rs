@@ -9,6 +9,7 @@ mod letter;
 mod notice;
 mod post;
 mod stop;
+mod users;
 
 use jiff::Timestamp;
 
@@ -19,6 +20,7 @@ pub use addresses::{AddressBook, AddressSource};
 pub use journal::Journal;
 pub use post::Post;
 pub use stop::Orphan;
+pub use users::Users;
 
 /// Where the time comes from; only the daemon reads it.
 pub type Clock = fn() -> Timestamp;
@@ -30,6 +32,8 @@ pub struct Executor {
     pub post: Option<Post>,
     /// Present in the mode `enforce`.
     pub stopper: Option<Stopper>,
+    /// Present in the mode `enforce` where users are to be deleted.
+    pub users: Option<Users>,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the

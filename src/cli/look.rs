@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 
 use crate::cycle::CycleReport;
 use crate::daemon::{self, Parts};
+use crate::observer::SlowClocks;
 use crate::policy::{Ledger, Policy, plan};
 use crate::settings::{Cost, Settings, Sources};
 use crate::store::Store;
@@ -25,6 +26,8 @@ pub struct Look {
     pub notes: Vec<String>,
     /// What cards cost.
     pub cost: Cost,
+    /// Whose stamps were taken for later than they say.
+    pub slow: SlowClocks,
 }
 
 /// Looks once, with the clocks that the running service has saved. Changes nothing.
@@ -48,7 +51,7 @@ pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
         happened: Vec::new(),
         troubles: seen.troubles,
     };
-    Ok(Look { report, ledger, policy, notes, cost: settings.cost })
+    Ok(Look { report, ledger, policy, notes, cost: settings.cost, slow: seen.slow })
 }
 
 fn saved(settings: &Settings) -> anyhow::Result<Ledger> {

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
-    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason,
-    UseSign, Verdict,
+    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, Spared,
+    UnknownReason, UseSign, Verdict,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -26,6 +26,17 @@ pub fn verdict(verdict: &Verdict) -> String {
         Verdict::Idle(found) => idle(found),
         Verdict::Unknown(reason) => unknown(reason),
         Verdict::Protected(reason) => protected(reason),
+    }
+}
+
+/// Why a user is not deleted.
+pub fn spared(why: Spared) -> String {
+    match why {
+        Spared::Admin => "the user is an admin".to_owned(),
+        Spared::HasServer => "a server of the user runs".to_owned(),
+        Spared::Keeps => "the user keeps a session".to_owned(),
+        Spared::Seen(at) => format!("the user was there at {}", time(at)),
+        Spared::Unknown => "the Hub does not say when the user was last there".to_owned(),
     }
 }
 

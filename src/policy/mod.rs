@@ -3,6 +3,7 @@
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
 mod cpu_servers;
+mod cull_users;
 mod evidence;
 mod freeze;
 mod idleness;
@@ -17,6 +18,7 @@ mod snapshot;
 mod verdict;
 
 pub use cpu_servers::CpuServers;
+pub use cull_users::{CullUsers, Spared};
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::limits_of;

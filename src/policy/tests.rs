@@ -4,6 +4,7 @@
 
 mod brakes;
 mod cpu_servers;
+mod cull_users;
 mod evidence;
 mod idleness;
 mod ladder;

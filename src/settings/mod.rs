@@ -27,7 +27,7 @@ pub use values::length;
 use values::{Limit, Pattern, Share};
 
 use crate::hub::HubSettings;
-use crate::policy::{Mode, Policy};
+use crate::policy::{CullUsers, Mode, Policy};
 use crate::telemetry::NvmlSettings;
 
 /// Everything the service needs to know.
@@ -51,8 +51,8 @@ pub struct Settings {
     pub store: PathBuf,
     /// What cards cost.
     pub cost: Cost,
-    /// Whether `--cull-users` was given, which this program does not do.
-    pub users_were_to_be_deleted: bool,
+    /// Which users are deleted; nobody where absent.
+    pub cull_users: Option<CullUsers>,
 }
 
 /// Where settings come from.
@@ -86,6 +86,7 @@ impl Sources {
     fn settings(&self, file: &raw::File) -> Result<Settings, SettingsError> {
         let mut policy = policy::policy(file, &self.flags)?;
         policy.mode = self.mode.unwrap_or(policy.mode);
+        let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
         supported(file)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
@@ -111,7 +112,7 @@ impl Sources {
             policy,
             post,
             cost: Cost::new(&file.cost)?,
-            users_were_to_be_deleted: self.flags.cull_users.unwrap_or(false),
+            cull_users,
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
         })
     }
