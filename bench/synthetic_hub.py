@@ -41,12 +41,14 @@ class SyntheticHub:
 
     def __enter__(self):
         started = threading.Event()
-        threading.Thread(target=self._serve, args=(started,), daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, args=(started,), daemon=True)
+        self._thread.start()
         started.wait()
         return self
 
     def __exit__(self, *_):
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
         for process in self.processes:
             process.kill()
             process.wait()
@@ -61,6 +63,12 @@ class SyntheticHub:
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         self._loop.run_forever()
+        server.close()
+        connections = asyncio.all_tasks(self._loop)
+        for connection in connections:
+            connection.cancel()
+        self._loop.run_until_complete(asyncio.gather(*connections, return_exceptions=True))
+        self._loop.close()
 
     async def _connection(self, reader, writer):
         try:

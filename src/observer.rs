@@ -214,6 +214,18 @@ impl Observer {
         });
     }
 
+    /// The looks so far that left a trace.
+    pub fn looks(&self) -> Vec<(ServerId, Timestamp, Timestamp)> {
+        self.footprints(|footprints| footprints.all().collect())
+    }
+
+    /// Looks of other processes of this program.
+    pub fn also_looked(&self, looks: &[(ServerId, Timestamp, Timestamp)]) {
+        self.footprints(|footprints| {
+            looks.iter().for_each(|(id, began, ended)| footprints.also(id, *began, *ended))
+        });
+    }
+
     fn footprints<T>(&self, work: impl FnOnce(&mut Footprints) -> T) -> T {
         work(&mut self.footprints.lock().unwrap_or_else(PoisonError::into_inner))
     }

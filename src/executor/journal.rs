@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Happening;
 use crate::domain::ServerId;
 use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
+use crate::store::looks::Look;
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
@@ -89,6 +90,11 @@ impl Journal {
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);
         self.save()
+    }
+
+    /// The looks of `plan` and `explain` since they were last asked for.
+    pub fn take_looks(&mut self) -> Result<Vec<Look>, StoreError> {
+        self.store.take_looks()
     }
 
     /// Appends to the log.

@@ -44,6 +44,23 @@ impl Footprints {
         trail.ours.push_back((began, now));
     }
 
+    /// Somebody else's look on our behalf. Where we left no trace before, it is not known what the Hub's stamp
+    /// would be without it.
+    pub fn also(&mut self, id: &ServerId, began: Timestamp, ended: Timestamp) {
+        if let Some(trail) = self.servers.get_mut(id) {
+            trail.ours.push_back((began, ended));
+        }
+    }
+
+    /// Every look that left a trace.
+    pub fn all(&self) -> impl Iterator<Item = (ServerId, Timestamp, Timestamp)> {
+        let looks = |(id, trail): (&ServerId, &Trail)| {
+            let id = id.clone();
+            trail.ours.iter().map(move |(began, ended)| (id.clone(), *began, *ended)).collect::<Vec<_>>()
+        };
+        self.servers.iter().flat_map(looks)
+    }
+
     /// The Hub's last stamp that is not ours, where the Hub now says `stamp` of the run that began at
     /// `started`. Before we left a trace every stamp is somebody's: that can only delay a stop.
     pub fn without_ours(
@@ -150,6 +167,15 @@ mod tests {
         assert_eq!(footprints.without_ours(&alice(), Some(at(199)), Some(at(200))), Some(at(200)));
         footprints.left(&server(199, 200), at(300), at(301));
         assert_eq!(footprints.without_ours(&alice(), Some(at(199)), Some(at(300))), Some(at(200)));
+    }
+
+    #[test]
+    fn a_look_of_a_command_is_ours_too() {
+        let mut footprints = after(100, &[(200, 201)]);
+        footprints.also(&alice(), at(300), at(301));
+        footprints.also(&ServerId::new("bob", ""), at(300), at(301));
+        assert_eq!(seen(&mut footprints, 300), Some(at(100)));
+        assert_eq!(footprints.all().collect::<Vec<_>>(), [(alice(), at(300), at(301))]);
     }
 
     #[test]

@@ -14,6 +14,11 @@ WANTED = {"cull": True, "idle_after": f"{IDLE_AFTER}s", "cull_users": True}
 def was_there(hub, name, seconds_ago, admin=False):
     """Makes a user who was last active so long ago."""
     hub.api("POST", f"/users/{name}", json={"admin": admin})
+    last_seen(hub, name, seconds_ago)
+
+
+def last_seen(hub, name, seconds_ago):
+    """The Hub notes that this user was last active so long ago."""
     at = datetime.now(timezone.utc) - timedelta(seconds=seconds_ago)
     hub.api("POST", f"/users/{name}/activity", json={"last_activity": at.isoformat()})
 

@@ -4,7 +4,7 @@ What needs a real Hub is tested elsewhere, and what is no behaviour has no test;
 """
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -96,6 +96,20 @@ def test_06_who_came_back_meanwhile_is_left_alone(culler):
             assert hub.targets == ["/users/away/server"]
 
 
+def test_06_who_restarted_meanwhile_is_left_alone(culler):
+    def restarted(name, user):
+        started = stamp(datetime.now(timezone.utc) - timedelta(days=1))  # another run, and no younger activity
+        servers = {key: server | {"started": started} for key, server in user["servers"].items()}
+        return user | {"servers": servers} if name == "back" else user
+
+    with FakeHub({"back": [""], "away": [""]}) as hub:
+        hub.on_one = restarted
+        with culler(hub, *BY_TIMEOUT) as running:
+            eventually("away's server is stopped", lambda: hub.left() == {"back/"}, within=20)
+            eventually("it says why back's is not", lambda: "it was restarted" in running.log(), within=10)
+            assert hub.targets == ["/users/away/server"]
+
+
 def test_07_odd_names_are_quoted_whole(culler):
     people = {"a b": [""], "a/b": ["n 1"], "50%25": [""], "é@x.org": [""], "x?y#z": ["ü&=+"]}
     with FakeHub(people) as hub, culler(hub, *BY_TIMEOUT, "--cull-users"):
@@ -123,8 +137,7 @@ def test_09_what_is_not_understood_is_said_loudly(culler, tmp_path):
         with culler(hub, "--timeuot=600") as running:
             eventually("it ends as misused", lambda: running.process.poll() == 2, within=10)
             assert "--timeuot" in running.log() and "--timeout" in running.log()
-        managed = {"JUPYTERHUB_SERVICE_PREFIX": "/services/gpu-culler/", "JUPYTERHUB_SERVICE_URL": "http://127.0.0.1:0"}
-        with culler(hub, "--timeuot=600", **managed) as running:
+        with culler(hub, "--timeuot=600", JUPYTERHUB_SERVICE_NAME="gpu-culler") as running:
             eventually("it says so", lambda: "--timeuot" in running.log(), within=10)
             holds("as a service it lives and stops nobody", lambda: running.lives() and hub.left(), during=3)
         missing = str(tmp_path / "nowhere.toml")
