@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
-use crate::message::{self, FrozenNotice, reasons};
+use crate::message::{FrozenNotice, reasons};
 use crate::observer::{Card, Observer};
 use crate::policy::{Action, FreezeChange, HeldBack, Mode, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
@@ -131,7 +131,7 @@ impl Cycle {
             zone: post.zone.clone(),
             page: post.page.clone(),
         };
-        let told = match message::frozen(&notice) {
+        let told = match post.wording.frozen(&notice) {
             Ok(mail) => post.tell_admins(mail, post.id(&format!("frozen.{}", at.as_second()))).await,
             Err(error) => Err(crate::notify::DeliveryError::Retryable(error.to_string())),
         };

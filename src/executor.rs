@@ -4,6 +4,7 @@
 //! [`Stopper`] it cannot stop anything, without a [`Post`] it cannot write to anybody.
 
 mod addresses;
+mod allowance;
 mod journal;
 mod letter;
 mod notice;
@@ -17,6 +18,7 @@ use crate::domain::ServerId;
 use crate::hub::Stopper;
 
 pub use addresses::{AddressBook, AddressSource};
+pub use allowance::LetterLimits;
 pub use journal::Journal;
 pub use post::Post;
 pub use stop::Orphan;

@@ -277,7 +277,7 @@ impl Observer {
 fn unasked(mut server: Box<Server>, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
     let gpus = cards.of(&server);
     if gpus.is_err() {
-        server.addresses = Vec::new(); // nobody is written to about it, and there may be thousands
+        server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
     }
     let why = match &gpus {
         Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",

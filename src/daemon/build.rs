@@ -105,9 +105,11 @@ fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
+        wording: settings.wording.clone(),
         addresses: settings.addresses.clone(),
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
+        limits: settings.limits,
         page: None,
         stops_follow: mode == Mode::Enforce,
     })

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use jiff::tz::TimeZone;
+
 use crate::domain::{Server, UserName};
 
 /// One source of addresses.
@@ -67,15 +69,19 @@ impl AddressBook {
     /// The owner's address by the first source that has one. A map file that cannot be read has none.
     pub fn find(&self, server: &Server) -> Option<String> {
         self.sources.iter().find_map(|source| match source {
-            AddressSource::Hub(field) => server
-                .addresses
-                .iter()
-                .find(|(source, _)| source == field)
-                .map(|(_, address)| address.clone()),
+            AddressSource::Hub(field) => {
+                server.contacts.iter().find(|(source, _)| source == field).map(|(_, address)| address.clone())
+            }
             AddressSource::Map(path) => mapped(path, &server.id.user),
             AddressSource::Template(text) => filled(text, &server.id.user),
         })
     }
+}
+
+/// The owner's time zone, where the Hub tells it by OpenID Connect's name for it.
+pub fn zone_of(owner: &Server) -> Option<TimeZone> {
+    let (_, name) = owner.contacts.iter().find(|(source, _)| source == "user_info.zoneinfo")?;
+    TimeZone::get(name).ok()
 }
 
 fn mapped(path: &PathBuf, user: &UserName) -> Option<String> {

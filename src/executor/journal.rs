@@ -1,9 +1,11 @@
 //! The ledger together with its file: a step counts only once it is saved.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Happening;
-use crate::domain::ServerId;
+use crate::domain::{ServerId, UserName};
 use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
 use crate::store::looks::Look;
 use crate::store::{Entry, Store, StoreError};
@@ -95,6 +97,11 @@ impl Journal {
     /// The looks of `plan` and `explain` since they were last asked for.
     pub fn take_looks(&mut self) -> Result<Vec<Look>, StoreError> {
         self.store.take_looks()
+    }
+
+    /// How many warnings and reminders each owner got since `begins`.
+    pub fn letters_since(&self, begins: Timestamp) -> Result<BTreeMap<UserName, usize>, StoreError> {
+        self.store.moments_of(&["warned", "reminded"], begins)
     }
 
     /// Appends to the log.

@@ -4,10 +4,12 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::addresses::zone_of;
+use super::allowance::{Allowance, LetterLimits};
 use super::letter::{Letter, Rung, letters};
 use super::{AddressBook, Clock, Happening, Journal};
 use crate::domain::{Server, ServerId};
-use crate::message::{self, Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, reasons};
+use crate::message::{Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, Wording, reasons};
 use crate::notify::{DeliveryError, Mailer, OutgoingMail, mask};
 use crate::observer::Observer;
 use crate::policy::{Plan, Snapshot, Warning};
@@ -21,16 +23,20 @@ const AT_ONCE: usize = 8;
 pub struct Post {
     /// Delivers.
     pub mailer: Mailer,
+    /// Writes.
+    pub wording: Wording,
     /// Owners' addresses.
     pub addresses: AddressBook,
     /// The admins' addresses.
     pub admins: Vec<String>,
     /// The part of Message-IDs after the `@`.
     pub domain: String,
-    /// The zone in which instants are written.
+    /// The zone in which instants are written, where the owner's own is not known.
     pub zone: TimeZone,
     /// Absolute address of the service's page.
     pub page: Option<String>,
+    /// How many letters may go out.
+    pub limits: LetterLimits,
     /// Whether a stop follows, or (mode `warn`) only mail.
     pub stops_follow: bool,
 }
@@ -47,10 +53,19 @@ impl Post {
         clock: Clock,
         happened: &mut Vec<Happening>,
     ) -> Result<(), StoreError> {
+        let begins = Allowance::begins(clock());
+        let mut allowance = Allowance::new(self.limits, journal.letters_since(begins)?);
         let mut due = Vec::new();
         for letter in letters(plan, seen, journal) {
             match self.address(&letter.owner, observer).await {
-                Some(to) => due.push((to, letter)),
+                Some(to) => match allowance.take(&letter.owner.id.user) {
+                    Ok(()) => due.push((to, letter)),
+                    Err(spent) => {
+                        let at = clock();
+                        let held = |id| Happening::to(id, at, "held-back", spent.to_string());
+                        happened.extend(letter.servers().iter().map(held));
+                    }
+                },
                 None => happened.extend(self.nobody_to_tell(&letter, journal, clock).await?),
             }
         }
@@ -86,14 +101,14 @@ impl Post {
         let notice = OwnerNotice {
             owner: letter.owner.id.user.clone(),
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            zone: self.zone.clone(),
+            zone: zone_of(&letter.owner).unwrap_or_else(|| self.zone.clone()),
             page: self.page.clone(),
             now,
             stops_follow: self.stops_follow,
         };
         let written = match letter.rung {
-            Rung::Warning => message::warning(&notice),
-            Rung::Reminder(_) => message::reminder(&notice),
+            Rung::Warning => self.wording.warning(&notice),
+            Rung::Reminder(_) => self.wording.reminder(&notice),
         };
         let mail = written.map_err(|error| DeliveryError::Retryable(error.to_string()))?;
         let message_id = self.id(&letter.name());
@@ -116,14 +131,14 @@ impl Post {
             session: notice,
             warned_at: warning.accepted,
             stopped_at: at,
-            zone: self.zone.clone(),
+            zone: zone_of(server).unwrap_or_else(|| self.zone.clone()),
             page: self.page.clone(),
         };
         let Some(to) = self.addresses.find(server) else {
             return Happening::to(&id, at, "note", "its owner has no address to be told of the stop");
         };
         let message_id = format!("stopped.{}", warning.message_id);
-        let sent = match message::stopped(&told) {
+        let sent = match self.wording.stopped(&told) {
             Ok(mail) => self.deliver(&to, mail, message_id, Some(warning.message_id.clone())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
@@ -193,7 +208,7 @@ impl Post {
             page: self.page.clone(),
             now: at,
         };
-        let sent = match message::no_address(&notice) {
+        let sent = match self.wording.no_address(&notice) {
             Ok(mail) => self.tell_admins(mail, self.id(&letter.name())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };

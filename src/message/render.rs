@@ -1,4 +1,6 @@
-//! Fills the templates in. They are part of the binary.
+//! Fills the templates in. They are part of the binary; an admin's take their place.
+
+use std::collections::BTreeMap;
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, syntax::SyntaxConfig, value::Serde};
 use serde::Serialize;
@@ -29,9 +31,18 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin_frozen.html", include_str!("templates/admin_frozen.html")),
 ];
 
+/// The names of all templates.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TEMPLATES.iter().map(|(name, _)| *name)
+}
+
 /// Writes the mail called `name`.
-pub(super) fn mail(name: &str, view: &impl Serialize) -> Result<Mail, minijinja::Error> {
-    let templates = environment()?;
+pub(super) fn mail(
+    name: &str,
+    view: &impl Serialize,
+    replaced: &BTreeMap<String, String>,
+) -> Result<Mail, minijinja::Error> {
+    let templates = environment(replaced)?;
     let part = |suffix: &str| {
         let template = templates.get_template(&format!("{name}.{suffix}"))?;
         template.render(Serde(view))
@@ -40,7 +51,7 @@ pub(super) fn mail(name: &str, view: &impl Serialize) -> Result<Mail, minijinja:
 }
 
 /// Built for each mail: a few mails an hour do not deserve a global.
-fn environment() -> Result<Environment<'static>, minijinja::Error> {
+fn environment(replaced: &BTreeMap<String, String>) -> Result<Environment<'_>, minijinja::Error> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     let syntax =
@@ -50,7 +61,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
         if name.ends_with(".html") { AutoEscape::Html } else { AutoEscape::None }
     });
     for (name, source) in TEMPLATES {
-        templates.add_template(name, source)?;
+        templates.add_template(name, replaced.get(*name).map_or(*source, String::as_str))?;
     }
     Ok(templates)
 }

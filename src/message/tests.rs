@@ -53,19 +53,19 @@ fn one() -> OwnerNotice {
 }
 
 /// The whole mail, as one text to look at.
-fn shown(mail: Result<Mail, MessageError>) -> String {
+fn shown(mail: Result<Mail, WordingError>) -> String {
     let mail = mail.unwrap();
     format!("Subject: {}\n\n{}\n{}", mail.subject, mail.text, mail.html)
 }
 
 #[test]
 fn one_server() {
-    insta::assert_snapshot!(shown(warning(&one())));
+    insta::assert_snapshot!(shown(Wording::default().warning(&one())));
 }
 
 #[test]
 fn where_only_mail_is_sent_nothing_is_threatened() {
-    let mail = warning(&OwnerNotice { stops_follow: false, ..one() }).unwrap();
+    let mail = Wording::default().warning(&OwnerNotice { stops_follow: false, ..one() }).unwrap();
     assert_eq!(mail.subject, "[gpu-culler] alice/training: idle GPU, please have a look");
     for body in [&mail.text, &mail.html] {
         assert!(body.contains("Nothing is stopped automatically"), "{body}");
@@ -100,7 +100,7 @@ fn several_servers_share_one_mail_and_the_first_deadline_leads() {
         zone: berlin,
         ..notice(vec![session(ServerId::new("alice", "training")), connected, unused])
     };
-    insta::assert_snapshot!(shown(warning(&several)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&several)));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_server_without_known_notebook_and_page() {
     bare.page = None;
     bare.sessions[0].notebooks.clear();
     bare.sessions[0].server = ServerId::new("alice", "");
-    insta::assert_snapshot!(shown(warning(&bare)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&bare)));
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn a_card_that_was_never_used() {
         present: None,
         ..unused.sessions[0].clone()
     };
-    insta::assert_snapshot!(shown(warning(&unused)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&unused)));
 }
 
 #[test]
 fn long_names_are_cut_in_the_subject() {
     let long = notice(vec![session(ServerId::new("anna-maria-".repeat(8), "x".repeat(300)))]);
-    insta::assert_snapshot!(shown(warning(&long)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&long)));
 }
 
 #[test]
@@ -139,17 +139,17 @@ fn names_can_neither_reorder_the_mail_nor_become_markup() {
     ))]);
     hostile.sessions[0].notebooks = vec!["\u{2067}x\u{2069}\"><img src=x>.ipynb".to_owned()];
     hostile.page = Some("javascript:alert(1)".to_owned());
-    insta::assert_snapshot!(shown(warning(&hostile)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&hostile)));
 }
 
 #[test]
 fn a_reminder() {
-    insta::assert_snapshot!(shown(reminder(&one())));
+    insta::assert_snapshot!(shown(Wording::default().reminder(&one())));
 }
 
 #[test]
 fn a_stop() {
-    insta::assert_snapshot!(shown(stopped(&StoppedNotice {
+    insta::assert_snapshot!(shown(Wording::default().stopped(&StoppedNotice {
         owner: UserName("alice".to_owned()),
         session: session(ServerId::new("alice", "training")),
         warned_at: at("10:10:02"),
@@ -161,7 +161,7 @@ fn a_stop() {
 
 #[test]
 fn an_owner_without_address() {
-    insta::assert_snapshot!(shown(no_address(&NoAddressNotice {
+    insta::assert_snapshot!(shown(Wording::default().no_address(&NoAddressNotice {
         sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", "")),],
         tried: vec!["user_info.email".to_owned(), "auth_state.email".to_owned()],
         zone: TimeZone::UTC,
@@ -172,7 +172,7 @@ fn an_owner_without_address() {
 
 #[test]
 fn a_freeze() {
-    insta::assert_snapshot!(shown(frozen(&FrozenNotice {
+    insta::assert_snapshot!(shown(Wording::default().frozen(&FrozenNotice {
         turned_idle: 14,
         watched: 20,
         limit_percent: 50,
@@ -193,7 +193,7 @@ fn each_limit_has_its_own_remedy() {
     ] {
         let mut notice = one();
         notice.sessions[0].limit = limit;
-        let mail = warning(&notice).unwrap();
+        let mail = Wording::default().warning(&notice).unwrap();
         assert!(mail.text.contains(remedy), "{limit:?}: {}", mail.text);
         assert!(mail.html.contains(remedy), "{limit:?}: {}", mail.html);
     }
@@ -203,7 +203,7 @@ fn each_limit_has_its_own_remedy() {
 fn an_old_server_is_not_called_idle() {
     let mut old = one();
     old.sessions[0].limit = LimitKind::MaxAge;
-    let mail = warning(&old).unwrap();
+    let mail = Wording::default().warning(&old).unwrap();
     assert_eq!(mail.subject, "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC");
     assert!(!mail.text.contains("Unused for"), "{}", mail.text);
     assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);

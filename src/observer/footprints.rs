@@ -119,7 +119,7 @@ mod tests {
             labels: BTreeMap::new(),
             pending: None,
             ready: true,
-            addresses: Vec::new(),
+            contacts: Vec::new(),
             spawner: SpawnerState::default(),
             path: "/user/alice/".to_owned(),
         }

@@ -97,7 +97,7 @@ fn session(user: &str) -> Session {
             last_activity: start,
             pending: None,
             ready: true,
-            addresses: Vec::new(),
+            contacts: Vec::new(),
             spawner: SpawnerState::default(),
             path: String::new(),
         }),

@@ -26,6 +26,7 @@ pub struct File {
     #[serde(default)]
     pub cpu_servers: CpuServers,
     pub mail: Option<Mail>,
+    pub webhook: Option<Webhook>,
     #[serde(default)]
     pub store: Store,
     #[serde(default)]
@@ -192,10 +193,22 @@ pub struct Mail {
     pub ca_file: Option<PathBuf>,
     pub timeout: Option<Length>,
     pub time_zone: Option<String>,
+    pub max_per_owner: Option<usize>,
+    pub max_in_all: Option<usize>,
+    pub templates: Option<PathBuf>,
     #[serde(default)]
     pub address: Vec<String>,
     #[serde(default)]
     pub admins: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Webhook {
+    pub url_file: PathBuf,
+    pub ca_file: Option<PathBuf>,
+    pub timeout: Option<Length>,
+    pub events: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

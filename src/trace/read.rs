@@ -158,7 +158,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             last_activity: wire.last_activity,
             pending: wire.pending,
             ready: wire.ready,
-            addresses: Vec::new(),
+            contacts: Vec::new(),
             spawner: SpawnerState::default(),
         }),
     })
