@@ -45,13 +45,22 @@ impl Cycle {
     /// Runs one pass. Whatever fails is in the report; nothing is stopped that could not be saved.
     pub async fn run(&mut self, clock: Clock) -> CycleReport {
         let now = clock();
+        let looks = self.journal.take_looks();
+        self.observer.also_looked(looks.as_deref().unwrap_or_default());
         let seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
         let mut happened = self.noticed(&plan, now);
         let mut troubles = seen.troubles;
+        troubles.extend(looks.err().map(|error| error.to_string()));
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
             troubles.push(format!("nothing more is warned or stopped: {error}"));
+        }
+        if let Some(users) = &mut self.executor.users {
+            let safety = &self.policy.safety;
+            let (done, problems) = users.remove_absent(&plan, self.journal.ledger(), safety, clock).await;
+            happened.extend(done);
+            troubles.extend(problems);
         }
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());

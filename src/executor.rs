@@ -14,6 +14,7 @@ mod notice;
 mod post;
 mod setbacks;
 mod stop;
+mod users;
 
 use jiff::Timestamp;
 
@@ -26,6 +27,7 @@ pub use journal::Journal;
 pub use post::Post;
 pub use setbacks::Setbacks;
 pub use stop::Orphan;
+pub use users::Users;
 
 /// Where the time comes from; only the daemon reads it.
 pub type Clock = fn() -> Timestamp;
@@ -37,6 +39,8 @@ pub struct Executor {
     pub post: Option<Post>,
     /// Present in the mode `enforce`.
     pub stopper: Option<Stopper>,
+    /// Present in the mode `enforce` where users are to be deleted.
+    pub users: Option<Users>,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the

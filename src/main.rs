@@ -11,6 +11,9 @@ use tracing_subscriber::EnvFilter;
 /// How long work in hand may take to end once it was told to.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
+/// Waiting is nearly all it does; each further thread would only hold memory of its own.
+const WORKERS: usize = 2;
+
 fn main() -> ExitCode {
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -28,10 +31,11 @@ fn main() -> ExitCode {
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return failed(&error.into()),
-    };
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return failed(&error.into()),
+        };
     let outcome = runtime.block_on(work);
     runtime.shutdown_timeout(LAST_MOMENT);
     outcome.unwrap_or_else(|error| failed(&error))

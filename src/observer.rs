@@ -2,25 +2,29 @@
 
 mod address;
 mod cards;
+mod clocks;
 mod cpu;
 mod footprints;
 mod kernels;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
+use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, HubError, Listing};
+use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
 use crate::telemetry::{
     DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table,
 };
 
 pub use cards::{Card, Cards};
+pub use clocks::SlowClocks;
+use clocks::corrected;
 use cpu::CpuMeter;
 use footprints::Footprints;
 use kernels::Asked;
@@ -37,7 +41,7 @@ pub struct Observer {
     sampler: Arc<NvmlSampler>,
     thresholds: Thresholds,
     cpu: CpuMeter,
-    /// The servers of the last look: who else may own a process.
+    /// The servers of the last look that may own a process of this machine.
     running: Vec<(ServerId, SpawnerState)>,
     /// Who held each card when that could last be read.
     holders: BTreeMap<GpuId, Vec<Holder>>,
@@ -54,6 +58,8 @@ pub struct Observation {
     pub cards: Vec<Card>,
     /// What could not be learned, in words for the admin.
     pub troubles: Vec<String>,
+    /// Whose stamps were taken for later than they say.
+    pub slow: SlowClocks,
 }
 
 impl Observer {
@@ -75,8 +81,9 @@ impl Observer {
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
         let began = Instant::now();
         let mut listing = self.hub.servers().await;
+        let hub_behind = self.hub_behind(Moment { at: now, began });
         if let Ok(listing) = &mut listing {
-            self.disown_our_stamps(listing);
+            self.disown_our_stamps(listing, hub_behind);
         }
         // What the cards did while the Hub did not answer is still wanted when it does.
         let readings = if listing.is_ok() { self.sampler.drain() } else { self.sampler.peek() };
@@ -102,9 +109,16 @@ impl Observer {
             .as_ref()
             .map(|table| self.cpu.measure(&self.running, table, process_table::service_url, now))
             .unwrap_or_default();
+        self.keep_running_here(&servers, &cards);
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();
-        self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        let slow = self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        if !hub_behind.is_zero() {
+            troubles.push(format!(
+                "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
+                reasons::length(hub_behind)
+            ));
+        }
         for session in
             sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()))
         {
@@ -120,7 +134,20 @@ impl Observer {
             },
             cards: cards.devices,
             troubles,
+            slow: SlowClocks { hub: hub_behind, servers: slow },
         }
+    }
+
+    /// Forgets the servers that run on other machines, of which there may be thousands. Those of a user who
+    /// also has one here stay, since with them it may be unsure whose a process is.
+    fn keep_running_here(&mut self, servers: &[Box<Server>], cards: &Cards) {
+        if cards.trouble().is_some() {
+            return;
+        }
+        let may_be_here = |server: &&Box<Server>| !server.ready || cards.is_here(&server.id);
+        let here: BTreeSet<&UserName> = servers.iter().filter(may_be_here).map(|s| &s.id.user).collect();
+        self.running.retain(|(id, _)| here.contains(&id.user));
+        self.running.shrink_to_fit();
     }
 
     /// A card that fell off the bus lists no processes any more: whoever held it then still does.
@@ -143,7 +170,8 @@ impl Observer {
         let Some(mut server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
-        self.footprints(|footprints| disown(footprints, &mut server));
+        let behind = self.hub_behind(moment);
+        self.footprints(|footprints| disown(footprints, &mut server, behind));
         let readings = self.newest_readings().await.map_err(|error| error.to_string())?;
         let table =
             ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
@@ -151,9 +179,9 @@ impl Observer {
         running.push((id.clone(), server.spawner.clone()));
         let cards = Cards::attribute(&readings, &running, &table);
         let gpus = cards.of(&server);
-        let jupyter = self.ask(&server, Some(&table), moment).await;
+        let (jupyter, _) = self.ask(&server, Some(&table), moment).await;
         let holds = cards.holds_of(id, jupyter.as_ref().ok());
-        Ok(Some(Session { server, jupyter, gpus, cpu: None, holds }))
+        Ok(Some(Session { server: Box::new(server), jupyter, gpus, cpu: None, holds }))
     }
 
     /// Asks one server, and remembers when that left a trace.
@@ -162,22 +190,39 @@ impl Observer {
         server: &Server,
         table: Option<&ProcessTable>,
         moment: Moment,
-    ) -> Result<Jupyter, String> {
+    ) -> (Result<Jupyter, String>, SignedDuration) {
         let began = moment.now();
-        let Asked { jupyter, left_trace } = self.kernels.ask(server, table).await;
+        let Asked { jupyter, left_trace, dated } = self.kernels.ask(server, table).await;
         if left_trace {
-            self.footprints(|footprints| footprints.left(&server.id, began, moment.now()));
+            self.footprints(|footprints| footprints.left(server, began, moment.now()));
         }
-        jupyter
+        let behind = dated.map_or(SignedDuration::ZERO, |dated| dated.behind(moment.at, moment.began));
+        (jupyter.map(|jupyter| corrected(jupyter, behind)), behind)
     }
 
-    fn disown_our_stamps(&self, listing: &mut Listing) {
+    fn hub_behind(&self, moment: Moment) -> SignedDuration {
+        self.hub.dated().map_or(SignedDuration::ZERO, |dated| dated.behind(moment.at, moment.began))
+    }
+
+    fn disown_our_stamps(&self, listing: &mut Listing, behind: SignedDuration) {
         self.footprints(|footprints| {
-            listing.servers.iter_mut().for_each(|server| disown(footprints, server));
+            listing.servers.iter_mut().for_each(|server| disown(footprints, server, behind));
             if listing.is_complete() {
                 footprints
                     .keep_only(|id| listing.servers.binary_search_by(|server| server.id.cmp(id)).is_ok());
             }
+        });
+    }
+
+    /// The looks so far that left a trace.
+    pub fn looks(&self) -> Vec<(ServerId, Timestamp, Timestamp)> {
+        self.footprints(|footprints| footprints.all().collect())
+    }
+
+    /// Looks of other processes of this program.
+    pub fn also_looked(&self, looks: &[(ServerId, Timestamp, Timestamp)]) {
+        self.footprints(|footprints| {
+            looks.iter().for_each(|(id, began, ended)| footprints.also(id, *began, *ended))
         });
     }
 
@@ -207,23 +252,33 @@ impl Observer {
         self.hub.server(id).await
     }
 
-    /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
-    async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>, moment: Moment) {
+    /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question. By how
+    /// much the clocks of some run behind.
+    async fn ask_kernels(
+        &self,
+        sessions: &mut [Session],
+        table: Option<&ProcessTable>,
+        moment: Moment,
+    ) -> BTreeMap<ServerId, SignedDuration> {
         let rests =
             |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
         let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
         let asked = to_ask.map(|session| async {
-            session.jupyter = self.ask(&session.server, table, moment).await;
+            let (jupyter, behind) = self.ask(&session.server, table, moment).await;
+            session.jupyter = jupyter;
+            (!behind.is_zero()).then(|| (session.server.id.clone(), behind))
         });
-        futures::stream::iter(asked)
-            .for_each_concurrent(self.kernels.concurrency.max(1), |asked| asked)
-            .await;
+        let asked = futures::stream::iter(asked).buffer_unordered(self.kernels.concurrency.max(1));
+        asked.filter_map(std::future::ready).collect().await
     }
 }
 
 /// A session whose kernels were not asked (yet).
-fn unasked(server: Server, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
+fn unasked(mut server: Box<Server>, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
     let gpus = cards.of(&server);
+    if gpus.is_err() {
+        server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
+    }
     let why = match &gpus {
         Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
         Ok(_) => "not asked: a card of it works",
@@ -247,7 +302,9 @@ impl Moment {
     }
 }
 
-fn disown(footprints: &mut Footprints, server: &mut Server) {
+/// The Hub's stamp in our time, and only where it is not our own doing.
+fn disown(footprints: &mut Footprints, server: &mut Server, behind: SignedDuration) {
+    server.last_activity = clocks::later(server.last_activity, behind);
     server.last_activity = footprints.without_ours(&server.id, server.started, server.last_activity);
 }
 

@@ -84,7 +84,7 @@ async fn hub(settings: &Settings) -> Vec<Finding> {
 }
 
 fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
-    let needs = hub::needed(daemon::duties(&settings.policy));
+    let needs = hub::needed(daemon::duties(settings));
     let missing = hub::missing(granted, &needs).into_iter();
     let missing = missing.map(|need| {
         wrong("scopes", format!("{} is missing: {}; add it to the service's role", need.scope, need.why))

@@ -13,7 +13,7 @@ use crate::settings::{Cost, Sources};
 
 /// Prints the plan of one cycle; `false` where something could not be learned.
 pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
-    let Look { report, ledger, policy, notes, cost } = look(sources).await?;
+    let Look { report, ledger, policy, notes, cost, .. } = look(sources).await?;
     let decisions = &report.plan.decisions;
     let exempted = exemptions(&policy, &ledger, &report.plan);
     match format {

@@ -8,6 +8,7 @@ use super::Happening;
 use crate::domain::{ServerId, UserName};
 use crate::message::reasons;
 use crate::policy::{Concerned, Keep, Ledger, Plan, Policy, Record, Snapshot, Waiting, Warning};
+use crate::store::looks::Look;
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
@@ -144,6 +145,11 @@ impl Journal {
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);
         self.save()
+    }
+
+    /// The looks of `plan` and `explain` since they were last asked for.
+    pub fn take_looks(&mut self) -> Result<Vec<Look>, StoreError> {
+        self.store.take_looks()
     }
 
     /// How many warnings and reminders each owner got since `begins`.

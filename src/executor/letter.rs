@@ -14,7 +14,7 @@ use crate::policy::{Action, Decision, Plan, Session, Snapshot, Warning};
 /// One letter to one owner about all their sessions.
 pub struct Letter {
     /// Whom it goes to.
-    pub owner: Server,
+    pub owner: Box<Server>,
     /// Which step of the ladder it is: a warning where it holds one.
     pub rung: Rung,
     /// What it is about.
@@ -175,7 +175,7 @@ mod tests {
         };
         let grace = SignedDuration::from_hours(1);
         let due = Due { rung: Rung::Warning, notice, warnings, grace, stop_follows: true, warned: None };
-        Letter { owner, rung: Rung::Warning, sessions: vec![due] }
+        Letter { owner: Box::new(owner), rung: Rung::Warning, sessions: vec![due] }
     }
 
     #[test]

@@ -24,7 +24,7 @@ const AT_ONCE: usize = 8;
 
 /// One mail of one kind to one owner.
 struct News {
-    owner: Server,
+    owner: Box<Server>,
     items: Vec<Item>,
 }
 

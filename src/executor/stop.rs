@@ -45,7 +45,7 @@ enum Ending {
 
 /// What its owner is told.
 struct Told {
-    server: Server,
+    server: Box<Server>,
     notice: SessionNotice,
     /// Absent only for a server without a card, where nobody can be warned.
     warning: Option<Warning>,

@@ -86,6 +86,11 @@ impl Cards {
         self.unknown.clone()
     }
 
+    /// Whether a process of this server runs on this machine.
+    pub fn is_here(&self, id: &ServerId) -> bool {
+        self.here.contains(id)
+    }
+
     /// What of a server holds memory on its cards; a kernel is named by its notebook where `jupyter` knows that.
     pub fn holds_of(&self, id: &ServerId, jupyter: Option<&Jupyter>) -> Vec<Hold> {
         let notebook = |hold: &Hold| {

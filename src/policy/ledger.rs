@@ -11,6 +11,9 @@ use super::{
 };
 use crate::domain::{ServerId, UserName};
 
+/// New sessions that are taken in together, so that the first look at thousands needs no room for a copy of all.
+const AT_ONCE: usize = 1000;
+
 /// The memory between cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
@@ -110,14 +113,9 @@ impl Ledger {
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
-        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
-        let fresh = new.filter_map(|session| {
-            let started = session.server.started?;
-            Some((session.server.id.clone(), Record::first_seen(started, snapshot.at)))
-        });
-        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
-        self.unsaved.extend(fresh.keys().cloned());
-        self.records.append(&mut fresh);
+        for some in sessions.chunks(AT_ONCE) {
+            self.add_new(some, snapshot.at);
+        }
         for session in sessions {
             if self.observe_one(session, snapshot.at, policy) {
                 self.unsaved.insert(session.server.id.clone());
@@ -133,6 +131,17 @@ impl Ledger {
                 stays
             });
         }
+    }
+
+    fn add_new(&mut self, sessions: &[Session], at: Timestamp) {
+        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
+        let fresh = new.filter_map(|session| {
+            let started = session.server.started?;
+            Some((session.server.id.clone(), Record::first_seen(started, at)))
+        });
+        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
+        self.unsaved.extend(fresh.keys().cloned());
+        self.records.append(&mut fresh);
     }
 
     /// Folds a session into the record of this run; whether that changed the record. Where the Hub leaves

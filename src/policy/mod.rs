@@ -4,6 +4,7 @@
 
 mod audit;
 mod cpu_servers;
+mod cull_users;
 mod demand;
 mod evidence;
 mod exemptions;
@@ -23,6 +24,7 @@ mod waits;
 
 pub use audit::{RuleOddity, audit};
 pub use cpu_servers::CpuServers;
+pub use cull_users::{CullUsers, UserSpared};
 pub use demand::Demand;
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};

@@ -22,8 +22,8 @@ pub struct Snapshot {
 /// A running server together with the cards it holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// The Hub's record.
-    pub server: Server,
+    /// The Hub's record; thousands of these are moved about, hence the box.
+    pub server: Box<Server>,
     /// What the single-user server said, or why it could not be asked.
     pub jupyter: Result<Jupyter, String>,
     /// Its cards (`Ok` and empty: read, and it holds none), or why they are not known.

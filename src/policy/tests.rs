@@ -5,6 +5,7 @@
 mod audit;
 mod brakes;
 mod cpu_servers;
+mod cull_users;
 mod demand;
 mod evidence;
 mod exemptions;
@@ -101,7 +102,7 @@ fn session(user: &str) -> Session {
     let kernel =
         Kernel { id, state: KernelState::Idle, last_activity: start, connections: 0, notebook: None };
     Session {
-        server: Server {
+        server: Box::new(Server {
             id: ServerId::new(user, ""),
             groups: Vec::new(),
             admin: false,
@@ -114,7 +115,7 @@ fn session(user: &str) -> Session {
             contacts: Vec::new(),
             spawner: SpawnerState::default(),
             path: String::new(),
-        },
+        }),
         jupyter: Ok(Jupyter {
             last_activity: start,
             connections: 0,

@@ -32,7 +32,7 @@ pub use webhook::Announcements;
 
 use crate::hub::HubSettings;
 use crate::message::Wording;
-use crate::policy::{Mode, Policy};
+use crate::policy::{CullUsers, Mode, Policy};
 use crate::telemetry::NvmlSettings;
 
 /// Everything the service needs to know.
@@ -58,8 +58,8 @@ pub struct Settings {
     pub store: PathBuf,
     /// What cards cost.
     pub cost: Cost,
-    /// Whether `--cull-users` was given, which this program does not do.
-    pub users_were_to_be_deleted: bool,
+    /// Which users are deleted; nobody where absent.
+    pub cull_users: Option<CullUsers>,
 }
 
 /// Where settings come from.
@@ -96,6 +96,7 @@ impl Sources {
         let cycle =
             self.flags.cycle().map_or_else(|| cycle(&policy), |every| Ok(std(every.min(policy.max_gap))))?;
         policy.cycle = SignedDuration::try_from(cycle).unwrap_or(policy.max_gap);
+        let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
         supported(file)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
@@ -119,7 +120,7 @@ impl Sources {
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
             cost: Cost::new(&file.cost)?,
-            users_were_to_be_deleted: self.flags.cull_users.unwrap_or(false),
+            cull_users,
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
         })
     }

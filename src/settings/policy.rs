@@ -11,8 +11,8 @@ use super::raw;
 use super::stop_hours::stop_hours;
 use super::{Flags, Limit, SettingsError};
 use crate::policy::{
-    BusyKernelAction, CpuServers, Exemption, KeepOffer, KernelSource, Limits, Match, Mode, Overrides, Policy,
-    ReasonNeed, Rule, Safety, StopBudget, Thresholds,
+    BusyKernelAction, CpuServers, CullUsers, Exemption, KeepOffer, KernelSource, Limits, Match, Mode,
+    Overrides, Policy, ReasonNeed, Rule, Safety, StopBudget, Thresholds,
 };
 
 const fn minutes(minutes: i64) -> SignedDuration {
@@ -128,6 +128,22 @@ fn cpu_servers(raw: &raw::CpuServers, flags: &Flags) -> Result<Option<CpuServers
         named_servers: switch(flags.cull_named_servers, raw.named_servers, true),
         remove_named: switch(flags.remove_named_servers, raw.remove_named_servers, false),
     }))
+}
+
+/// Users are deleted by the same limit, and admins only where somebody says so in words.
+pub fn cull_users(
+    raw: &raw::CpuServers,
+    servers: Option<&CpuServers>,
+    flags: &Flags,
+) -> Result<Option<CullUsers>, SettingsError> {
+    if !flags.cull_users.or(raw.cull_users).unwrap_or(false) {
+        return Ok(None);
+    }
+    let Some(servers) = servers else {
+        return Err(SettingsError::key("cpu_servers.cull_users", "needs `cull = true` beside it"));
+    };
+    let admins = flags.cull_admin_users.or(raw.cull_admin_users).unwrap_or(false);
+    Ok(Some(CullUsers { inactive_after: servers.idle_after, admins }))
 }
 
 fn keep(raw: &raw::Keep) -> KeepOffer {

@@ -208,6 +208,8 @@ pub struct CpuServers {
     pub default_servers: Option<bool>,
     pub named_servers: Option<bool>,
     pub remove_named_servers: Option<bool>,
+    pub cull_users: Option<bool>,
+    pub cull_admin_users: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -142,6 +142,27 @@ fn without_being_asked_servers_without_a_card_are_none_of_our_business() {
 }
 
 #[test]
+fn users_are_deleted_only_where_somebody_asks_and_admins_only_where_that_is_said_too() {
+    assert_eq!(with_flags(Flags { timeout: Some(600), ..Flags::default() }).cull_users, None);
+    let asked = |admins| {
+        let flags = Flags {
+            cull_users: Some(true),
+            cull_admin_users: admins,
+            timeout: Some(600),
+            ..Flags::default()
+        };
+        with_flags(flags).cull_users.unwrap()
+    };
+    assert_eq!(asked(None), CullUsers { inactive_after: SignedDuration::from_mins(10), admins: false });
+    assert!(asked(Some(true)).admins && !asked(Some(false)).admins);
+    let file = "[cpu_servers]\ncull = true\nidle_after = \"2h\"\ncull_users = true\n";
+    let expected = CullUsers { inactive_after: SignedDuration::from_hours(2), admins: false };
+    assert_eq!(load(file).unwrap().cull_users, Some(expected));
+    let error = load("[cpu_servers]\ncull_users = true\n").unwrap_err().to_string();
+    assert!(error.contains("cpu_servers.cull_users") && error.contains("cull = true"), "{error}");
+}
+
+#[test]
 fn a_timeout_of_zero_is_refused_with_the_remedy() {
     let flags = Flags { timeout: Some(0), ..Flags::default() };
     let error = Sources { environment: hub(), flags, ..Sources::default() }.load().unwrap_err();

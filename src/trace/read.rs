@@ -212,7 +212,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
         gpus,
         holds: Vec::new(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),
-        server: Server {
+        server: Box::new(Server {
             path: String::new(),
             id: ServerId::new(wire.user, wire.server),
             groups: wire.groups,
@@ -225,7 +225,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             ready: wire.ready,
             contacts: Vec::new(),
             spawner: SpawnerState::default(),
-        },
+        }),
     })
 }
 

@@ -171,7 +171,7 @@ impl Truth {
         self.was_patchy = self.patchy;
         (self.untold, self.patchy) = ([false; 2], false);
         Session {
-            server: Server {
+            server: Box::new(Server {
                 id: id(number),
                 groups: Vec::new(),
                 admin: false,
@@ -184,7 +184,7 @@ impl Truth {
                 contacts: Vec::new(),
                 spawner: SpawnerState::default(),
                 path: String::new(),
-            },
+            }),
             jupyter: if self.kernels_readable { Ok(jupyter) } else { Err("refused".to_owned()) },
             gpus: if self.cards_readable { Ok(gpus) } else { Err("down".to_owned()) },
             holds: Vec::new(),
