@@ -65,3 +65,6 @@ impl Happening {
         Self { trouble, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests;
