@@ -75,3 +75,6 @@ impl Happening {
         Self { trouble, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests;
