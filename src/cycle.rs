@@ -7,7 +7,6 @@ use crate::message::reasons;
 use crate::observer::{Card, Observer};
 use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
-use crate::telemetry::ProcessTable;
 
 /// Everything one pass needs.
 #[derive(Debug)]
@@ -65,7 +64,7 @@ impl Cycle {
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
-        troubles.extend(self.orphaned());
+        troubles.extend(self.orphaned(now).await);
         for trouble in happened.iter().filter_map(|happening| happening.trouble.as_ref()) {
             if !troubles.contains(trouble) {
                 troubles.push(trouble.clone());
@@ -118,12 +117,13 @@ impl Cycle {
     }
 
     /// Reports processes that outlived their server, for as long as they do.
-    fn orphaned(&mut self) -> Vec<String> {
-        if let (false, Ok(table)) = (self.orphans.is_empty(), ProcessTable::read()) {
-            self.orphans.retain(|orphan| orphan.lives(&table));
+    async fn orphaned(&mut self, now: Timestamp) -> Vec<String> {
+        for orphan in &mut self.orphans {
+            orphan.processes = self.observer.still_running(&orphan.processes, now).await;
         }
+        self.orphans.retain(|orphan| !orphan.processes.is_empty());
         let words = |orphan: &Orphan| {
-            let pids: Vec<String> = orphan.processes.iter().map(|(pid, _, _)| pid.to_string()).collect();
+            let pids: Vec<String> = orphan.processes.iter().map(|left| left.pid.to_string()).collect();
             format!(
                 "a server was stopped but its processes live on (pid {}): end them by hand",
                 pids.join(", ")

@@ -1,8 +1,10 @@
 //! The service: binds its port, then runs cycles until it is told to end. The only reader of the clock.
 
+mod agent;
 mod announce;
 mod build;
 mod guardian;
+mod release;
 mod watch;
 
 use std::sync::Arc;
@@ -18,7 +20,8 @@ use crate::trace;
 use crate::web::{self, Board};
 use watch::Watch;
 
-pub use build::{Parts, duties, note_on, parts};
+pub use agent::agent;
+pub use build::{Parts, duties, note_on, parts, source};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -42,6 +45,8 @@ pub fn now() -> Timestamp {
 enum Wake {
     Tick,
     Reload,
+    /// Let go of NVML, or take it up again.
+    Release,
     End,
 }
 
@@ -53,6 +58,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
     let mut signals = Signals::new(run.sources.environment.is_managed())?;
     let mut watch = Watch::new(run.sources.file.clone());
     let mut working: Option<Working> = None;
+    let mut released = None;
     loop {
         let pause = match &mut working {
             Some(working) => {
@@ -66,6 +72,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
             None => match signals.or_end(start(&run)).await {
                 None => break,
                 Some(Ok(started)) => {
+                    release::go_on(started.cycle.observer.source(), released.take());
                     started.announce(&board);
                     working = Some(started);
                     continue;
@@ -78,7 +85,14 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
         };
         match signals.wait(pause, &mut watch).await {
             Wake::Tick => {}
-            Wake::Reload => reload(&run, &mut working, &board),
+            Wake::Reload => {
+                released =
+                    working.as_ref().and_then(|working| release::until(working.cycle.observer.source()));
+                reload(&run, &mut working, &board);
+            }
+            Wake::Release => {
+                release::toggle_of(working.as_ref().map(|working| working.cycle.observer.source()))
+            }
             Wake::End => break,
         }
     }
@@ -204,6 +218,7 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    release: Signal,
     guardian: guardian::Guardian,
 }
 
@@ -213,6 +228,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            release: signal(SignalKind::user_defined1())?,
             guardian: guardian::Guardian::new(managed),
         })
     }
@@ -233,6 +249,7 @@ impl Signals {
             _ = self.terminate.recv() => Wake::End,
             () = self.guardian.gone() => Wake::End,
             _ = self.hangup.recv() => Wake::Reload,
+            _ = self.release.recv() => Wake::Release,
             () = watch.changed() => Wake::Reload,
             () = tokio::time::sleep(pause) => Wake::Tick,
         }

@@ -1,7 +1,7 @@
 //! Wires settings into the parts of a cycle. What the mode does not need is not made.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cycle::Cycle;
 use crate::executor::{Asked, Executor, Journal, Post, Setbacks, Users};
@@ -10,11 +10,11 @@ use crate::hub::{
     TokenMinter, UserRemover,
 };
 use crate::notify::Mailer;
-use crate::observer::{Kernels, Observer};
+use crate::observer::{Kernels, Observer, Source};
 use crate::policy::{CullUsers, KernelSource, Mode, Policy};
-use crate::settings::{PostSettings, Settings};
+use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
-use crate::telemetry::NvmlSampler;
+use crate::telemetry::{Agents, NvmlSampler};
 
 /// How long the first reading of the cards may take before the first look goes ahead without it.
 const FIRST_READING: Duration = Duration::from_secs(5);
@@ -24,8 +24,6 @@ const FIRST_READING: Duration = Duration::from_secs(5);
 pub struct Parts {
     /// Reads.
     pub observer: Observer,
-    /// The cards.
-    pub sampler: Arc<NvmlSampler>,
     /// Decides.
     pub policy: Policy,
     /// What an admin should know.
@@ -54,9 +52,16 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let prober = prober.transpose().map_err(|error| error.to_string())?;
     let kernels =
         Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
-    let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
-    let observer = Observer::new(hub, kernels, Arc::clone(&sampler), policy.thresholds);
-    Ok(Parts { observer, sampler, policy, notes })
+    let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
+    Ok(Parts { observer, policy, notes })
+}
+
+/// Opens the source of readings.
+pub fn source(settings: &settings::Source) -> Result<Source, String> {
+    Ok(match settings {
+        settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
+        settings::Source::Agents(agents) => Source::Agents(Agents::new(agents.clone())?),
+    })
 }
 
 /// What the settings ask of the token.
@@ -71,10 +76,9 @@ pub fn duties(settings: &Settings) -> Duties {
 
 /// Makes everything a cycle needs.
 pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, sampler, policy, notes } = parts(&settings).await?;
-    // The first look would otherwise come before the first reading. That there is none is shown by the look.
-    let first = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), FIRST_READING));
-    let _ = first.await;
+    let Parts { observer, policy, notes } = parts(&settings).await?;
+    // The first look would otherwise come before the first reading.
+    observer.begin(FIRST_READING).await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
     let executor = executor(&settings)?;

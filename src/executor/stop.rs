@@ -10,10 +10,9 @@ use super::{Clock, Executor, Happening, Journal};
 use crate::domain::{Server, ServerId};
 use crate::hub::{StopAnswer, Stopper};
 use crate::message::{SessionNotice, reasons};
-use crate::observer::Observer;
+use crate::observer::{Observer, Resident};
 use crate::policy::{Action, Decision, Ledger, Plan, Policy, Session, Snapshot, Warning, plan};
 use crate::store::StoreError;
-use crate::telemetry::{Process, ProcessTable};
 
 /// How long a stop may take before it is reported as not done. The Hub itself waits ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,8 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub struct Orphan {
     /// Whose they were.
     pub server: ServerId,
-    /// Process id, start (in ticks since boot) and name of each.
-    pub processes: Vec<(u32, u64, String)>,
+    /// The processes, and where they run.
+    pub processes: Vec<Resident>,
 }
 
 /// What became of one stop.
@@ -106,7 +105,7 @@ impl Ending {
             Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
             Self::Orphaned(orphan) => {
                 let names: Vec<String> =
-                    orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
+                    orphan.processes.iter().map(|left| format!("{} ({})", left.pid, left.name)).collect();
                 to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
             }
             Self::Gone(_) => to("stopped", why()),
@@ -143,12 +142,12 @@ async fn stop(
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
-    let before = observer.processes(id);
+    let before = observer.processes(id, clock()).await;
     match stopper.stop(id, policy.afterwards(decision)).await {
         Ok(StopAnswer::Gone | StopAnswer::Slow) => {}
         Err(error) => return Ending::Failed(error.to_string()),
     }
-    wait_until_gone(decision, &before, observer, told).await
+    wait_until_gone(decision, &before, observer, told, clock).await
 }
 
 /// Asks the planner again, with what is known of this session now.
@@ -183,9 +182,10 @@ fn still_due(
 /// An answer of the Hub proves nothing: the server must be gone from it, and its processes too.
 async fn wait_until_gone(
     decision: &Decision,
-    before: &[Process],
+    before: &[Resident],
     observer: &Observer,
     told: Box<Told>,
+    clock: Clock,
 ) -> Ending {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut look = tokio::time::interval(LOOK_EVERY);
@@ -195,7 +195,7 @@ async fn wait_until_gone(
             Ok(server) => server.is_some_and(|server| server.started == decision.started),
             Err(_) => true,
         };
-        let alive = alive(before);
+        let alive = if listed { before.to_vec() } else { observer.still_running(before, clock()).await };
         if !listed && alive.is_empty() {
             return Ending::Gone(told);
         }
@@ -206,21 +206,5 @@ async fn wait_until_gone(
                 Ending::Orphaned(Orphan { server: decision.server.clone(), processes: alive })
             };
         }
-    }
-}
-
-/// Those of `before` that still run: the start tells a reused pid apart.
-fn alive(before: &[Process]) -> Vec<(u32, u64, String)> {
-    let Ok(table) = ProcessTable::read() else {
-        return before.iter().map(|p| (p.pid, p.start_ticks, p.name.clone())).collect();
-    };
-    let lives = before.iter().filter(|p| table.still_has(p.pid, p.start_ticks));
-    lives.map(|p| (p.pid, p.start_ticks, p.name.clone())).collect()
-}
-
-impl Orphan {
-    /// Whether any of its processes still runs.
-    pub fn lives(&self, table: &ProcessTable) -> bool {
-        self.processes.iter().any(|(pid, start, _)| table.still_has(*pid, *start))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
+mod agent;
 mod cost;
 mod demand;
 mod environment;
@@ -11,6 +12,7 @@ mod mail;
 mod policy;
 mod raw;
 mod stop_hours;
+mod telemetry;
 mod values;
 mod webhook;
 
@@ -21,6 +23,7 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use url::Url;
 
+pub use agent::{AgentFlags, AgentSettings};
 pub use cost::Cost;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
@@ -33,7 +36,7 @@ pub use webhook::Announcements;
 use crate::hub::HubSettings;
 use crate::message::Wording;
 use crate::policy::{CullUsers, Mode, Policy};
-use crate::telemetry::NvmlSettings;
+pub use telemetry::Source;
 
 /// Everything the service needs to know.
 #[derive(Debug)]
@@ -46,8 +49,8 @@ pub struct Settings {
     pub probe_kernels: bool,
     /// The address people use, where it is set.
     pub public_url: Option<Url>,
-    /// The cards.
-    pub nvml: NvmlSettings,
+    /// Where the cards are read.
+    pub source: Source,
     /// What is decided by.
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
@@ -97,7 +100,6 @@ impl Sources {
             self.flags.cycle().map_or_else(|| cycle(&policy), |every| Ok(std(every.min(policy.max_gap))))?;
         policy.cycle = SignedDuration::try_from(cycle).unwrap_or(policy.max_gap);
         let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
-        supported(file)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
         if policy.mode > Mode::Observe && post.is_none() && policy.cpu_servers.is_none() {
@@ -112,10 +114,7 @@ impl Sources {
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
-            nvml: NvmlSettings {
-                library: file.telemetry.nvml.library.clone(),
-                poll: file.telemetry.nvml.poll.map_or(NvmlSettings::default().poll, |poll| std(poll.0)),
-            },
+            source: telemetry::source(&file.telemetry)?,
             policy,
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
@@ -190,15 +189,6 @@ fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
     })?;
     let raw = toml::from_str(&text).map_err(|e| SettingsError::from_toml(&e, &text).in_file(path))?;
     Ok((raw, text))
-}
-
-fn supported(file: &raw::File) -> Result<(), SettingsError> {
-    match file.telemetry.source {
-        None | Some(raw::Source::Nvml) => Ok(()),
-        Some(raw::Source::Agents | raw::Source::Prometheus) => {
-            Err(SettingsError::key("telemetry.source", "this version reads cards with \"nvml\" only"))
-        }
-    }
 }
 
 /// A cycle longer than `max_gap` would look like a gap each time.

@@ -31,6 +31,8 @@ pub struct File {
     pub store: Store,
     #[serde(default)]
     pub cost: Cost,
+    #[serde(default)]
+    pub agent: Agent,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -65,6 +67,7 @@ pub struct Telemetry {
     pub warm_up: Option<Length>,
     #[serde(default)]
     pub nvml: Nvml,
+    pub agents: Option<Agents>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -80,6 +83,26 @@ pub enum Source {
 pub struct Nvml {
     pub library: Option<PathBuf>,
     pub poll: Option<Length>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agents {
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    pub dns: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
+    pub timeout: Option<Length>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    pub listen: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub tls_cert_file: Option<PathBuf>,
+    pub tls_key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
