@@ -5,10 +5,14 @@
 
 mod addresses;
 mod allowance;
+mod endings;
+mod frozen;
 mod journal;
 mod letter;
+mod news;
 mod notice;
 mod post;
+mod setbacks;
 mod stop;
 mod users;
 
@@ -17,10 +21,11 @@ use jiff::Timestamp;
 use crate::domain::ServerId;
 use crate::hub::Stopper;
 
-pub use addresses::{AddressBook, AddressSource};
+pub use addresses::{AddressBook, AddressSource, Asked};
 pub use allowance::LetterLimits;
 pub use journal::Journal;
 pub use post::Post;
+pub use setbacks::Setbacks;
 pub use stop::Orphan;
 pub use users::Users;
 

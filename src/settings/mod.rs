@@ -3,12 +3,14 @@
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
 mod cost;
+mod demand;
 mod environment;
 mod error;
 mod flags;
 mod mail;
 mod policy;
 mod raw;
+mod stop_hours;
 mod values;
 mod webhook;
 
@@ -92,6 +94,9 @@ impl Sources {
         let mut policy = policy::policy(file, &self.flags)?;
         policy.mode = self.mode.unwrap_or(policy.mode);
         let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
+        let cycle =
+            self.flags.cycle().map_or_else(|| cycle(&policy), |every| Ok(std(every.min(policy.max_gap))))?;
+        policy.cycle = SignedDuration::try_from(cycle).unwrap_or(policy.max_gap);
         supported(file)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
@@ -103,10 +108,7 @@ impl Sources {
             return Err(SettingsError::key("mode", what));
         }
         Ok(Settings {
-            cycle: self
-                .flags
-                .cycle()
-                .map_or_else(|| cycle(file, &policy), |every| Ok(std(every.min(policy.max_gap))))?,
+            cycle,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
@@ -200,8 +202,8 @@ fn supported(file: &raw::File) -> Result<(), SettingsError> {
 }
 
 /// A cycle longer than `max_gap` would look like a gap each time.
-fn cycle(file: &raw::File, policy: &Policy) -> Result<Duration, SettingsError> {
-    let cycle = file.cycle.map_or(SignedDuration::from_secs(60), |time| time.0);
+fn cycle(policy: &Policy) -> Result<Duration, SettingsError> {
+    let cycle = policy.cycle;
     if cycle > policy.max_gap {
         let gap = values::in_words(policy.max_gap);
         return Err(SettingsError::key(
