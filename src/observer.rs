@@ -26,7 +26,7 @@ use crate::telemetry::agents::Ask;
 
 pub use cards::{Card, Cards};
 pub use clocks::SlowClocks;
-use clocks::corrected;
+use clocks::{Moment, corrected};
 use cpu::CpuMeters;
 use footprints::Footprints;
 use held::Held;
@@ -143,8 +143,8 @@ impl Observer {
         if cards.troubles().next().is_some() {
             return;
         }
-        let may_be_here = |server: &&Box<Server>| !server.ready || cards.is_here(&server.id);
-        let here: BTreeSet<&UserName> = servers.iter().filter(may_be_here).map(|s| &s.id.user).collect();
+        let may_be_here = servers.iter().filter(|server| !server.ready || cards.is_here(&server.id));
+        let here: BTreeSet<&UserName> = may_be_here.map(|server| &server.id.user).collect();
         self.running.retain(|(id, _)| here.contains(&id.user));
         self.running.shrink_to_fit();
     }
@@ -179,12 +179,12 @@ impl Observer {
         if left_trace {
             self.footprints(|footprints| footprints.left(server, began, moment.now()));
         }
-        let behind = dated.map_or(SignedDuration::ZERO, |dated| dated.behind(moment.at, moment.began));
+        let behind = moment.behind(dated);
         (jupyter.map(|jupyter| corrected(jupyter, behind)), behind)
     }
 
     fn hub_behind(&self, moment: Moment) -> SignedDuration {
-        self.hub.dated().map_or(SignedDuration::ZERO, |dated| dated.behind(moment.at, moment.began))
+        moment.behind(self.hub.dated())
     }
 
     fn disown_our_stamps(&self, listing: &mut Listing, behind: SignedDuration) {
@@ -272,20 +272,6 @@ fn unasked(mut server: Box<Server>, cards: &Cards, homes: &Homes, cpu: &BTreeMap
     };
     let cpu = cpu.get(&server.id).copied();
     Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
-}
-
-/// An instant, and how to tell the time since.
-#[derive(Clone, Copy)]
-struct Moment {
-    at: Timestamp,
-    began: Instant,
-}
-
-impl Moment {
-    fn now(&self) -> Timestamp {
-        let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or(SignedDuration::ZERO);
-        self.at.checked_add(passed).unwrap_or(self.at)
-    }
 }
 
 /// The Hub's stamp in our time, and only where it is not our own doing.

@@ -10,7 +10,7 @@ use super::{Clock, Happening};
 use crate::domain::{Account, ServerId, ServerName, UserName};
 use crate::hub::{Hub, HubError, UserRemover};
 use crate::message::reasons;
-use crate::policy::{Action, CullUsers, Ledger, Plan, Safety, UserSpared};
+use crate::policy::{Action, CullUsers, Ledger, Plan, Safety, UserStays};
 
 /// Users deleted at once. The Hub only waits for its spawner meanwhile.
 const AT_ONCE: usize = 10;
@@ -84,7 +84,7 @@ impl Users {
                 "user-deleted",
                 format!("not there since {}", reasons::time(since)),
             ),
-            Err(Stays::Spared(why)) => held_back(format!("just before, {}", reasons::spared(why))),
+            Err(Stays::Spared(why)) => held_back(format!("just before, {}", reasons::user_stays(why))),
             Err(Stays::Failed(why)) => held_back(why)
                 .because_of(Some("a user could not be deleted; the log says which and why".to_owned())),
         }
@@ -109,7 +109,7 @@ impl Users {
 
 /// Why a user was not deleted, or not for certain.
 enum Stays {
-    Spared(UserSpared),
+    Spared(UserStays),
     Failed(String),
 }
 

@@ -21,10 +21,7 @@ const FAILED_PAGES: u32 = 2;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     /// By owner and name.
-    #[expect(
-        clippy::vec_box,
-        reason = "thousands of large values that move on one by one, never all at once"
-    )]
+    // Large values that move on one by one: all of them at once would be a copy of everything.
     pub servers: Vec<Box<Server>>,
     /// Entries that could not be read.
     pub skipped: Vec<Skipped>,

@@ -6,7 +6,7 @@ use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, LONGEST_REASON, Lifted,
-    LimitKind, ProtectedReason, RuleOddity, UnknownReason, UseSign, UserSpared, Verdict, Waiting,
+    LimitKind, ProtectedReason, RuleOddity, UnknownReason, UseSign, UserStays, Verdict, Waiting,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -30,13 +30,13 @@ pub fn verdict(verdict: &Verdict) -> String {
 }
 
 /// Why a user is not deleted.
-pub fn spared(why: UserSpared) -> String {
+pub fn user_stays(why: UserStays) -> String {
     match why {
-        UserSpared::Admin => "the user is an admin".to_owned(),
-        UserSpared::HasServer => "a server of the user runs".to_owned(),
-        UserSpared::Keeps => "the user keeps a session".to_owned(),
-        UserSpared::Seen(at) => format!("the user was there at {}", time(at)),
-        UserSpared::Unknown => "the Hub does not say when the user was last there".to_owned(),
+        UserStays::Admin => "the user is an admin".to_owned(),
+        UserStays::HasServer => "a server of the user runs".to_owned(),
+        UserStays::Keeps => "the user keeps a session".to_owned(),
+        UserStays::Seen(at) => format!("the user was there at {}", time(at)),
+        UserStays::Unknown => "the Hub does not say when the user was last there".to_owned(),
     }
 }
 

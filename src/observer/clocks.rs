@@ -1,10 +1,12 @@
 //! Clocks that run behind ours: what they stamp looks older than it is, and would be taken for idle too early.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{Jupyter, ServerId};
+use crate::hub::Dated;
 
 /// By how much the clocks run behind that do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +15,25 @@ pub struct SlowClocks {
     pub hub: SignedDuration,
     /// Single-user servers'.
     pub servers: BTreeMap<ServerId, SignedDuration>,
+}
+
+/// An instant, and how to tell the time since.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub at: Timestamp,
+    pub began: Instant,
+}
+
+impl Moment {
+    pub fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or(SignedDuration::ZERO);
+        self.at.checked_add(passed).unwrap_or(self.at)
+    }
+
+    /// By how much the clock of whoever sent this answer runs behind ours.
+    pub fn behind(&self, dated: Option<Dated>) -> SignedDuration {
+        dated.map_or(SignedDuration::ZERO, |dated| dated.behind(self.at, self.began))
+    }
 }
 
 /// A stamp of a clock that runs behind by so much, in our time.

@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Ledger, Record};
+use super::{Keep, Ledger};
 use crate::domain::Account;
 
 /// Which users are deleted. An account's age is no reason: everybody who stays becomes old.
@@ -17,7 +17,7 @@ pub struct CullUsers {
 
 /// Why a user stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserSpared {
+pub enum UserStays {
     /// An admin.
     Admin,
     /// A server of the user runs, starts or stops.
@@ -37,21 +37,23 @@ impl CullUsers {
         account: &Account,
         ledger: &Ledger,
         now: Timestamp,
-    ) -> Result<Timestamp, UserSpared> {
+    ) -> Result<Timestamp, UserStays> {
         if account.admin && !self.admins {
-            return Err(UserSpared::Admin);
+            return Err(UserStays::Admin);
         }
         if account.active {
-            return Err(UserSpared::HasServer);
+            return Err(UserStays::HasServer);
         }
-        let keeps = |record: &Record| record.keep.as_ref().is_some_and(|keep| now < keep.until);
-        if ledger.records.iter().any(|(id, record)| id.user == account.name && keeps(record)) {
-            return Err(UserSpared::Keeps);
+        let lasts = |keep: &Keep| now < keep.until;
+        let given = ledger.keeps.get(&account.name).into_iter().flatten().map(|grant| &grant.keep);
+        let known = ledger.records.iter().filter(|(id, _)| id.user == account.name);
+        if given.chain(known.filter_map(|(_, record)| record.keep.as_ref())).any(lasts) {
+            return Err(UserStays::Keeps);
         }
-        let seen = account.last_activity.max(account.created).ok_or(UserSpared::Unknown)?;
+        let seen = account.last_activity.max(account.created).ok_or(UserStays::Unknown)?;
         // A stamp from the future is negative here, and so never long ago.
         if now.duration_since(seen) < self.inactive_after {
-            return Err(UserSpared::Seen(seen));
+            return Err(UserStays::Seen(seen));
         }
         Ok(seen)
     }

@@ -24,7 +24,7 @@ mod waits;
 
 pub use audit::{RuleOddity, audit};
 pub use cpu_servers::CpuServers;
-pub use cull_users::{CullUsers, UserSpared};
+pub use cull_users::{CullUsers, UserStays};
 pub use demand::Demand;
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};
