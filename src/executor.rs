@@ -4,12 +4,15 @@
 //! [`Stopper`] it cannot stop anything, without a [`Post`] it cannot write to anybody.
 
 mod addresses;
+mod allowance;
 mod endings;
 mod frozen;
 mod journal;
 mod letter;
+mod news;
 mod notice;
 mod post;
+mod setbacks;
 mod stop;
 
 use jiff::Timestamp;
@@ -17,9 +20,11 @@ use jiff::Timestamp;
 use crate::domain::ServerId;
 use crate::hub::Stopper;
 
-pub use addresses::{AddressBook, AddressSource};
+pub use addresses::{AddressBook, AddressSource, Asked};
+pub use allowance::LetterLimits;
 pub use journal::Journal;
 pub use post::Post;
+pub use setbacks::Setbacks;
 pub use stop::Orphan;
 
 /// Where the time comes from; only the daemon reads it.

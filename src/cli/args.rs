@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::Format;
 use crate::domain::ServerId;
+use crate::message::Kind;
 use crate::policy::Mode;
 use crate::settings::Flags;
 
@@ -88,7 +89,20 @@ pub enum Command {
         server: ServerId,
     },
     /// Check config, Hub, scopes, cards, attribution, ledger and mail; one line each, with the remedy
-    Check,
+    Check {
+        /// Send a mail with made-up data to this address, the whole way that warnings go
+        #[arg(long, value_name = "ADDRESS")]
+        mail: Option<String>,
+    },
+    /// Print a mail with made-up data, in the words of `mail.templates` where that is set; all without a name
+    MailPreview {
+        /// warning, notice, reminder, stopped, withdrawn, waiting, unreachable or frozen
+        #[arg(value_name = "MAIL")]
+        kind: Option<Kind>,
+        /// The HTML part instead of the text
+        #[arg(long)]
+        html: bool,
+    },
     /// Print what the cards did, as read, over some time; for tests on a real card
     #[command(hide = true)]
     Cards {
@@ -96,8 +110,12 @@ pub enum Command {
         #[arg(long, default_value = "10s", value_name = "TIME")]
         time: humantime::Duration,
     },
-    /// Replay traces through the same policy, as mode enforce; fails when an expectation is not met
+    /// Replay traces through the same policy, as mode enforce unless --mode says otherwise; fails when an
+    /// expectation is not met
     Simulate {
+        /// A second config: both policies side by side, in stops, GPU-hours freed and stops to be regretted
+        #[arg(long, value_name = "FILE")]
+        compare: Option<PathBuf>,
         /// Traces, as `run --record` writes them
         #[arg(required = true, value_name = "TRACE")]
         traces: Vec<PathBuf>,

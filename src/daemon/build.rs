@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cycle::Cycle;
-use crate::executor::{Executor, Journal, Post};
+use crate::executor::{Asked, Executor, Journal, Post, Setbacks};
 use crate::hub::{
     self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
     TokenMinter,
@@ -86,7 +86,7 @@ pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
 fn executor(settings: &Settings) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
-        Some(post) => Some(self::post(post, mode)?),
+        Some(post) => Some(self::post(post, mode, settings.cycle)?),
         None => None,
     };
     let stopper = match mode {
@@ -96,13 +96,17 @@ fn executor(settings: &Settings) -> Result<Executor, String> {
     Ok(Executor { post, stopper })
 }
 
-fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
+fn post(settings: &PostSettings, mode: Mode, cycle: Duration) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
+        wording: settings.wording.clone(),
         addresses: settings.addresses.clone(),
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
+        limits: settings.limits,
+        setbacks: Setbacks::new(cycle),
+        asked: Asked::default(),
         page: None,
         stops_follow: mode == Mode::Enforce,
     })

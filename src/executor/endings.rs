@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::Timestamp;
 
 use super::{Happening, Journal, Post};
-use crate::message::{self, EndingNotice};
+use crate::message::{EndingNotice, reasons};
 use crate::notify::{DeliveryError, mask};
 use crate::observer::Observer;
 use crate::policy::{Concerned, Exempted, Plan, Policy, Snapshot, endings, exemptions};
@@ -34,7 +34,7 @@ impl Post {
     ) -> Result<Vec<Happening>, StoreError> {
         let mut due = Vec::new();
         for (exempted, end, concerned) in endings(&exemptions(policy, journal.ledger(), plan), at) {
-            let owner = self.owner_of(&exempted, seen, observer).await;
+            let owner = self.owner_of(&exempted, seen, observer, at).await;
             let notice = self.ending_notice(&exempted, end, owner.is_some(), at);
             due.extend(concerned.into_iter().map(|whom| Ending {
                 rule: exempted.rule.to_owned(),
@@ -62,7 +62,9 @@ impl Post {
 
     /// Whom the mail reached; nobody where there is none to tell, or who is told anyway.
     async fn tell_of(&self, ending: &Ending) -> Result<Option<String>, DeliveryError> {
-        let mail = message::exemption_ends(&ending.notice)
+        let mail = self
+            .wording
+            .exemption_ends(&ending.notice)
             .map_err(|error| DeliveryError::Retryable(error.to_string()))?;
         match (ending.whom, &ending.owner) {
             (Concerned::Owner, Some(to)) if !self.admins.contains(to) => {
@@ -83,11 +85,12 @@ impl Post {
         exempted: &Exempted<'_>,
         seen: &Snapshot,
         observer: &Observer,
+        now: Timestamp,
     ) -> Option<String> {
         let name = &exempted.exemption.owner;
         let servers = seen.sessions.iter().flatten().map(|session| &session.server);
         match servers.into_iter().find(|server| server.id.user.0 == *name) {
-            Some(server) => self.address(server, observer).await,
+            Some(server) => self.address(server, observer, now).await,
             None => self.addresses.of_name(name),
         }
     }
@@ -128,7 +131,7 @@ impl Ending {
     }
 
     fn told(&self, at: Timestamp, what: String) -> Happening {
-        let end = message::reasons::time(self.end);
+        let end = reasons::time(self.end);
         Happening::to_all(at, "note", format!("exemption \"{}\" ends at {end}: {what}", self.rule))
     }
 }

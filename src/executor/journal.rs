@@ -1,11 +1,13 @@
 //! The ledger together with its file: a step counts only once it is saved.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Happening;
-use crate::domain::ServerId;
+use crate::domain::{ServerId, UserName};
 use crate::message::reasons;
-use crate::policy::{Concerned, Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
+use crate::policy::{Concerned, Keep, Ledger, Plan, Policy, Record, Snapshot, Waiting, Warning};
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
@@ -81,6 +83,28 @@ impl Journal {
         self.save()
     }
 
+    /// The owner is about to be told that a warning was taken back; returns which.
+    pub fn withdrawn(
+        &mut self,
+        id: &ServerId,
+        or_not: Option<Warning>,
+    ) -> Result<Option<Warning>, StoreError> {
+        let warning = self.ledger.withdrawn(id, or_not);
+        self.save()?;
+        Ok(warning)
+    }
+
+    /// The owner is about to be told of kernels that wait; or was, after all, not.
+    pub fn noticed(
+        &mut self,
+        id: &ServerId,
+        kernels: &[Waiting],
+        at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.ledger.noticed(id, kernels.iter(), at);
+        self.save()
+    }
+
     /// Somebody keeps a session. Returned is what to log of it.
     pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<Happening, StoreError> {
         let kept = Happening::to(id, keep.at, "kept", reasons::kept(&keep));
@@ -120,6 +144,11 @@ impl Journal {
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);
         self.save()
+    }
+
+    /// How many warnings and reminders each owner got since `begins`.
+    pub fn letters_since(&self, begins: Timestamp) -> Result<BTreeMap<UserName, usize>, StoreError> {
+        self.store.moments_of(&["warned", "reminded"], begins)
     }
 
     /// Appends to the log.

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::later;
-use super::{Decision, Ledger, Policy, Record, Snapshot, Verdict};
+use super::{Decision, IdleKind, Ledger, Policy, Record, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -112,7 +112,7 @@ pub fn freeze(
     let crowd = Crowd { decisions, snapshot, ledger, policy, sees: sees(ledger) };
     let newly: BTreeSet<ServerId> = decisions
         .iter()
-        .filter(|d| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_)))
+        .filter(|d| d.may_hold_cards && turned_idle(&d.judgement.verdict))
         .filter(|d| !crowd.record(d).is_some_and(|record| record.idle) && !crowd.was_found_so(d))
         .map(|d| d.server.clone())
         .collect();
@@ -191,6 +191,11 @@ impl Ledger {
             freeze.told = at;
         }
     }
+}
+
+/// That a server at work is too old is no reading that may be wrong.
+fn turned_idle(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork)
 }
 
 fn improbable(flipped: usize, of: usize, safety: &Safety) -> bool {

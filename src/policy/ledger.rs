@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Spared,
-    Verdict,
+    Verdict, Waiting,
 };
 use crate::domain::{ServerId, UserName};
 
@@ -51,6 +51,9 @@ pub struct Record {
     /// How many warnings of this run were accepted, so that each has a name of its own.
     #[serde(default)]
     pub warnings: u32,
+    /// A warning of a stop that was taken back, until its owner knows.
+    #[serde(default)]
+    pub taken_back: Option<Warning>,
     /// The keep that was last given.
     pub keep: Option<Keep>,
     /// When it was stopped.
@@ -91,6 +94,7 @@ impl Record {
             admins_told: None,
             warning: None,
             warnings: 0,
+            taken_back: None,
             keep: None,
             stopped: None,
         }
@@ -187,6 +191,7 @@ impl Ledger {
     pub fn warned(&mut self, id: &ServerId, warning: Warning) {
         self.change(id, |record| {
             record.sending = None;
+            record.taken_back = None;
             record.warning = Some(warning);
             record.warnings = record.warnings.saturating_add(1);
         });
@@ -209,9 +214,34 @@ impl Ledger {
     /// The warning no longer holds; the next one has its full grace.
     pub fn unmarked(&mut self, id: &ServerId) {
         self.change(id, |record| {
-            record.warning = None;
+            let warning = record.warning.take().filter(|warning| warning.stop_follows);
+            record.taken_back = warning.or_else(|| record.taken_back.take());
             record.sending = None;
             record.admins_told = None;
+        });
+    }
+
+    /// The owner is told that a warning was taken back; returns which. Not told after all where the mail
+    /// server was in trouble, it can be put back.
+    pub fn withdrawn(&mut self, id: &ServerId, or_not: Option<Warning>) -> Option<Warning> {
+        let before = self.records.get(id).and_then(|record| record.taken_back.clone());
+        self.change(id, |record| record.taken_back = or_not);
+        before
+    }
+
+    /// The owner is told of kernels that wait, at this instant; or after all not.
+    pub fn noticed<'a>(
+        &mut self,
+        id: &ServerId,
+        kernels: impl Iterator<Item = &'a Waiting>,
+        at: Option<Timestamp>,
+    ) {
+        self.change(id, |record| {
+            for waiting in kernels {
+                if let Some(wait) = record.evidence.waits.get_mut(&waiting.kernel) {
+                    wait.told = at;
+                }
+            }
         });
     }
 

@@ -4,6 +4,7 @@
 
 mod audit;
 mod cpu_servers;
+mod demand;
 mod evidence;
 mod exemptions;
 mod freeze;
@@ -18,16 +19,18 @@ mod rules;
 mod schedule;
 mod snapshot;
 mod verdict;
+mod waits;
 
 pub use audit::{RuleOddity, audit};
 pub use cpu_servers::CpuServers;
+pub use demand::Demand;
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};
 pub use freeze::{Freeze, FreezeChange, Lifted, Safety, StopBudget};
 pub use idleness::limits_of;
 pub use keeps::{Choice, Giver, Grant, Keep, KeepRefused, LONGEST_REASON, Offers, keep, offers};
 pub use ledger::{Ledger, Record, Warning};
-pub use limits::{KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
+pub use limits::{BusyKernelAction, KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
 pub use plan::{Action, Decision, HeldBack, Plan};
 pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
@@ -36,6 +39,7 @@ pub use snapshot::{Session, Snapshot};
 pub use verdict::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
 };
+pub use waits::{Wait, Waiting, Waits};
 
 #[cfg(test)]
 mod tests;

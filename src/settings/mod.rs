@@ -3,13 +3,16 @@
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
 mod cost;
+mod demand;
 mod environment;
 mod error;
 mod flags;
 mod mail;
 mod policy;
 mod raw;
+mod stop_hours;
 mod values;
+mod webhook;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,8 +28,10 @@ pub use flags::Flags;
 pub use mail::PostSettings;
 pub use values::length;
 use values::{Limit, Pattern, Share};
+pub use webhook::Announcements;
 
 use crate::hub::HubSettings;
+use crate::message::Wording;
 use crate::policy::{Mode, Policy};
 use crate::telemetry::NvmlSettings;
 
@@ -47,6 +52,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
     pub post: Option<PostSettings>,
+    /// What is announced, and where.
+    pub announcements: Option<Announcements>,
     /// Where the ledger is.
     pub store: PathBuf,
     /// What cards cost.
@@ -110,6 +117,7 @@ impl Sources {
             },
             policy,
             post,
+            announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
             cost: Cost::new(&file.cost)?,
             users_were_to_be_deleted: self.flags.cull_users.unwrap_or(false),
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
@@ -159,6 +167,16 @@ pub fn policy_of(file: Option<&Path>) -> Result<Policy, SettingsError> {
         None => error,
     })?;
     Ok(Policy { can_warn: true, ..policy })
+}
+
+/// The words of a config file's mails, for a look at them: the rest of the file need not be complete.
+pub fn wording_of(file: Option<&Path>) -> Result<Wording, SettingsError> {
+    let (raw, text) = read(file)?;
+    let templates = raw.mail.as_ref().and_then(|mail| mail.templates.as_deref());
+    templates.map_or_else(|| Ok(Wording::default()), mail::wording).map_err(|error| match file {
+        Some(path) => error.locate(&text).in_file(path),
+        None => error,
+    })
 }
 
 fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {

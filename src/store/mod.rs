@@ -5,6 +5,7 @@
 
 mod migrations;
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -168,6 +169,27 @@ impl Store {
             }
             Ok(())
         })
+    }
+
+    /// At how many instants since `begins` the log has one of `events` for a server of each user.
+    pub fn moments_of(
+        &self,
+        events: &[&str],
+        begins: Timestamp,
+    ) -> Result<BTreeMap<UserName, usize>, StoreError> {
+        let events = serde_json::json!(events).to_string();
+        let all = || {
+            let mut rows = self.connection.prepare_cached(
+                "SELECT user, COUNT(DISTINCT at) FROM event
+                 WHERE at >= ?1 AND user IS NOT NULL AND event IN (SELECT value FROM json_each(?2)) GROUP BY user",
+            )?;
+            let rows = rows.query_map(params![begins.to_string(), events], |row| {
+                let moments: u32 = row.get(1)?;
+                Ok((UserName(row.get(0)?), moments as usize))
+            })?;
+            rows.collect::<rusqlite::Result<_>>()
+        };
+        all().map_err(|e| self.failed("read", e))
     }
 
     fn write(

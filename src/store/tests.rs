@@ -140,3 +140,21 @@ fn what_happened_is_kept_in_order() {
     let events: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(events, ["warned", "stopped"]);
 }
+
+#[test]
+fn letters_are_counted_by_their_moment_not_by_the_servers_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("ledger.sqlite")).unwrap();
+    let entry = |seconds, server, event: &str| Entry {
+        at: at(seconds),
+        server: Some(ServerId::new("nora", server)),
+        event: event.to_owned(),
+        reason: String::new(),
+    };
+    let two_in_one = [entry(100, "a", "warned"), entry(100, "b", "warned")];
+    let others = [entry(200, "a", "reminded"), entry(300, "a", "stopped"), entry(10, "a", "warned")];
+    store.log(&two_in_one).unwrap();
+    store.log(&others).unwrap();
+    let counted = store.moments_of(&["warned", "reminded"], at(50)).unwrap();
+    assert_eq!(counted, [(UserName("nora".to_owned()), 2)].into());
+}

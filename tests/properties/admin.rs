@@ -1,7 +1,8 @@
 //! What the admin of these worlds sets.
 
 use gpu_culler::policy::{
-    Exemption, KeepOffer, Limits, Match, Mode, Overrides, Policy, ReasonNeed, Rule, StopBudget, pattern,
+    BusyKernelAction, Exemption, KeepOffer, Limits, Match, Mode, Overrides, Policy, ReasonNeed, Rule,
+    StopBudget, pattern,
 };
 use gpu_culler::settings::policy_of;
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +23,10 @@ pub fn limits(strict: bool) -> Limits {
         remind_before: vec![mins(5)],
         connected_warn_after: Some(mins(50 * factor)),
         card_unused_warn_after: Some(mins(90 * factor)),
+        busy_kernel_limit: None,
+        busy_kernel_action: BusyKernelAction::Notice,
         max_age: None,
+        max_age_even_if_busy: false,
     }
 }
 

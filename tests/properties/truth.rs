@@ -181,7 +181,7 @@ impl Truth {
                 last_activity: Some(self.seen_stamp),
                 pending: self.pending.then(|| "stop".to_owned()),
                 ready: true,
-                addresses: Vec::new(),
+                contacts: Vec::new(),
                 spawner: SpawnerState::default(),
                 path: String::new(),
             },

@@ -146,7 +146,7 @@ impl World {
             sessions: if self.hub { Ok(self.listed(minutes)) } else { Err("down".to_owned()) },
             complete: self.hub && self.lacks.is_none(),
             telemetry_down: None,
-            waiting: 0,
+            waiting: None,
         };
         self.ledger.watches(self.wall);
         self.ledger.observe(&snapshot, &self.policy);
@@ -216,12 +216,20 @@ impl World {
                 self.ledger.unmarked(&decision.server);
                 (self.sessions[number].has, self.sessions[number].cut_short) = (None, None);
             }
+            Action::Withdraw => {
+                assert!(self.sessions[number].has.is_none(), "a warning that holds is withdrawn");
+                if self.mail {
+                    let told = self.ledger.withdrawn(&decision.server, None);
+                    assert!(told.is_some(), "nothing was taken back");
+                }
+            }
+            Action::Notice(_) => panic!("without a limit no kernel waits for too long"),
             Action::Stop => self.stop(number, decision),
         }
     }
 
     fn limits_of(&self, decision: &Decision) -> Limits {
-        limits_of(decision.judgement.rule.as_deref(), &self.policy)
+        limits_of(decision.judgement.rule.as_deref(), None, &self.policy)
     }
 
     /// The mail server accepted this.
