@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, IdleKind, Ledger, Snapshot, Verdict};
+use super::{Decision, IdleKind, Judgement, Ledger, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -92,8 +92,8 @@ pub fn freeze(
 ) -> FreezeChange {
     let newly: BTreeSet<ServerId> = decisions
         .iter()
-        .filter(|d| d.may_hold_cards && turned_idle(&d.judgement.verdict))
-        .filter(|d| !ledger.records.get(&d.server).is_some_and(|record| record.idle))
+        .filter(|d| d.may_hold_cards && counts(&d.judgement))
+        .filter(|d| !ledger.records.get(&d.server).is_some_and(|record| record.usually_idle))
         .map(|d| d.server.clone())
         .collect();
     let begins = improbable(newly.len(), holding(decisions), safety);
@@ -108,9 +108,10 @@ pub fn freeze(
     }
 }
 
-/// That a server at work is too old is no reading that may be wrong.
-fn turned_idle(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork)
+/// That a server at work is too old is no reading that may be wrong, and neither is that others wait.
+fn counts(judgement: &Judgement) -> bool {
+    let at_rest = matches!(judgement.verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork);
+    at_rest && judgement.usually_reached
 }
 
 fn improbable(flipped: usize, of: usize, safety: &Safety) -> bool {
