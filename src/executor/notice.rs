@@ -17,7 +17,7 @@ pub fn session_notice(
     let Verdict::Idle(idle) = decision.judgement.verdict else {
         return None;
     };
-    let waiting = waiting.filter(|_| decision.judgement.for_demand);
+    let waiting = waiting.filter(|_| decision.judgement.for_demand());
     Some(SessionNotice { waiting, ..notice(session, &clocks, idle, record, deadline) })
 }
 

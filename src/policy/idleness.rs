@@ -23,8 +23,12 @@ pub fn judge(
     let case = evidence.map(|evidence| Case { session, evidence, clocks: clocks(evidence), policy, now });
     let limits = policy.limits_for(rule, waiting);
     let reached = case.as_ref().and_then(|case| case.reached(&limits));
-    let anyway = || case.as_ref().and_then(|case| case.reached(&policy.limits_for(rule, None)));
-    let for_demand = waiting.is_some_and(|n| n > 0) && reached.is_some() && anyway().is_none();
+    let usual = policy.limits_for(rule, None);
+    let usually_reached = if usual == limits {
+        reached.is_some()
+    } else {
+        case.as_ref().is_some_and(|case| case.reached(&usual).is_some())
+    };
     let clocks = case.as_ref().map(|case| case.clocks);
     let verdict = match (protection(session, rule, keep, now), &case) {
         (Some(ProtectedReason::NoCard), _) => return without_card(session, rule, clocks, policy, now),
@@ -37,7 +41,7 @@ pub fn judge(
         reached: reached.as_ref().map(|reached| reached.limit),
         quiet_since: reached.as_ref().map(|reached| reached.quiet_since),
         all_reached: reached.map(|reached| reached.all).unwrap_or_default(),
-        for_demand,
+        usually_reached,
         clocks,
         rule: rule.map(|r| r.name.clone()),
     }
@@ -63,7 +67,7 @@ fn without_card(
         reached: idle.map(|idle| idle.limit),
         quiet_since: idle.map(|idle| idle.since),
         all_reached: idle.map(|idle| idle.limit).into_iter().collect(),
-        for_demand: false,
+        usually_reached: idle.is_some(),
         clocks,
         rule: rule.map(|r| r.name.clone()),
     }

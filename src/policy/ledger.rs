@@ -44,6 +44,9 @@ pub struct Record {
     pub evidence: Evidence,
     /// Whether it was idle when it could last be judged.
     pub idle: bool,
+    /// Whether it was so by the usual limits, whoever waits for a card: what the brake counts by.
+    #[serde(default)]
+    pub usually_idle: bool,
     /// A warning that is being sent, and when that began. Still here after a restart, it was cut
     /// short and nobody knows whether it went out.
     pub sending: Option<Timestamp>,
@@ -93,6 +96,7 @@ impl Record {
             started,
             evidence: Evidence::new(started),
             idle: false,
+            usually_idle: false,
             sending: None,
             admins_told: None,
             warning: None,
@@ -172,8 +176,11 @@ impl Ledger {
                 Verdict::Busy(_) | Verdict::Protected(_) => false,
                 Verdict::Unknown(_) => continue,
             };
-            if self.records.get(&decision.server).is_some_and(|record| record.idle != idle) {
-                self.change(&decision.server, |record| record.idle = idle);
+            let protected = matches!(decision.judgement.verdict, Verdict::Protected(_));
+            let now = (idle, decision.judgement.usually_reached && !protected);
+            let changed = |record: &Record| (record.idle, record.usually_idle) != now;
+            if self.records.get(&decision.server).is_some_and(changed) {
+                self.change(&decision.server, |record| (record.idle, record.usually_idle) = now);
             }
         }
         self.count_exempt(plan);
