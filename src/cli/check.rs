@@ -143,13 +143,10 @@ fn card(reading: &DeviceReading) -> Finding {
 
 fn ledger(settings: &Settings) -> Finding {
     let path = settings.store.display();
-    match Store::open_read_only(&settings.store) {
+    match Store::examine(&settings.store) {
         Err(error) => wrong("ledger", error),
         Ok(None) => fine("ledger", format!("{path} will be made at the first start")),
-        Ok(Some(store)) => match store.load() {
-            Err(error) => wrong("ledger", error),
-            Ok(ledger) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
-        },
+        Ok(Some(ledger)) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
     }
 }
 

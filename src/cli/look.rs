@@ -52,8 +52,5 @@ pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
 }
 
 fn saved(settings: &Settings) -> anyhow::Result<Ledger> {
-    match Store::open_read_only(&settings.store)? {
-        Some(store) => Ok(store.load()?),
-        None => Ok(Ledger::default()),
-    }
+    Ok(Store::peek(&settings.store)?.unwrap_or_default())
 }

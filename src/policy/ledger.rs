@@ -177,12 +177,21 @@ impl Ledger {
         });
     }
 
-    /// The admins know that the owner has no address.
-    pub fn admins_told(&mut self, id: &ServerId, at: Timestamp) {
-        self.change(id, |record| record.admins_told = Some(at));
+    /// The admins know that the owner has no address, or (`None`) could not be told.
+    pub fn admins_told(&mut self, id: &ServerId, at: Option<Timestamp>) {
+        self.change(id, |record| record.admins_told = at);
     }
 
-    /// A reminder went out.
+    /// The reminder was not accepted; it may be tried again.
+    pub fn reminder_failed(&mut self, id: &ServerId, before: SignedDuration) {
+        self.change(id, |record| {
+            if let Some(warning) = &mut record.warning {
+                warning.reminded.retain(|sent| *sent != before);
+            }
+        });
+    }
+
+    /// A reminder goes out.
     pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) {
         self.change(id, |record| {
             if let Some(warning) = &mut record.warning {
