@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
 use crate::message::{self, FrozenNotice, reasons};
 use crate::observer::{Card, Observer};
-use crate::policy::{Action, FreezeChange, HeldBack, Mode, Plan, Policy, Snapshot, Verdict, plan};
+use crate::policy::{Action, Decision, FreezeChange, HeldBack, Mode, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
 use crate::telemetry::ProcessTable;
 
@@ -67,11 +67,20 @@ impl Cycle {
 
     /// What the plan found, before anything is done about it.
     fn noticed(&self, plan: &Plan, now: Timestamp) -> Vec<Happening> {
-        let turned_idle = |id| !self.journal.record(id).is_some_and(|record| record.idle);
-        let idle = plan.decisions.iter().filter(|d| matches!(d.judgement.verdict, Verdict::Idle(_)));
-        idle.filter(|d| turned_idle(&d.server))
-            .map(|d| Happening::to(&d.server, now, "idle", reasons::verdict(&d.judgement.verdict)))
-            .collect()
+        let what = |d: &Decision| match (&d.judgement.verdict, self.journal.record(&d.server)) {
+            (Verdict::Idle(_), known) if !known.is_some_and(|record| record.idle) => Some("idle"),
+            // Whoever was warned has an "unmarked".
+            (Verdict::Busy(_) | Verdict::Protected(_), Some(record))
+                if record.idle && record.warning.is_none() =>
+            {
+                Some("recovered")
+            }
+            _ => None,
+        };
+        let told = |d: &Decision| {
+            Some(Happening::to(&d.server, now, what(d)?, reasons::verdict(&d.judgement.verdict)))
+        };
+        plan.decisions.iter().filter_map(told).collect()
     }
 
     async fn execute(
@@ -94,6 +103,7 @@ impl Cycle {
         orphans.extend(executor.stop_all(plan, policy, journal, observer, clock, happened).await?);
         if let Some(post) = &executor.post {
             post.deliver_all(plan, seen, journal, observer, clock, happened).await?;
+            post.deliver_news(plan, seen, journal, observer, clock, happened).await?;
         }
         Ok(())
     }

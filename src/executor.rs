@@ -6,6 +6,7 @@
 mod addresses;
 mod journal;
 mod letter;
+mod news;
 mod notice;
 mod post;
 mod stop;

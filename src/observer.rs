@@ -116,7 +116,7 @@ impl Observer {
                 complete,
                 sessions: unlisted.map_or(Ok(sessions), Err),
                 telemetry_down: readings.err().map(|error| error.to_string()),
-                waiting: 0,
+                waiting: None,
             },
             cards: cards.devices,
             troubles,

@@ -13,7 +13,8 @@ use gpu_culler::domain::{
     GpuId, GpuSample, Jupyter, Kernel, KernelState, Ratio, Server, ServerId, SpawnerState,
 };
 use gpu_culler::policy::{
-    Action, Decision, Keep, Ledger, Limits, Mode, Plan, Policy, Session, Snapshot, StopBudget, Warning, plan,
+    Action, BusyKernelAction, Decision, Keep, Ledger, Limits, Mode, Plan, Policy, Session, Snapshot,
+    StopBudget, Warning, plan,
 };
 use gpu_culler::settings::policy_of;
 use jiff::{SignedDuration, Timestamp};
@@ -126,7 +127,10 @@ fn limits(strict: bool) -> Limits {
         remind_before: vec![mins(5)],
         connected_warn_after: Some(mins(50 * factor)),
         card_unused_warn_after: Some(mins(90 * factor)),
+        busy_kernel_limit: None,
+        busy_kernel_action: BusyKernelAction::Notice,
         max_age: None,
+        max_age_even_if_busy: false,
     }
 }
 
@@ -425,7 +429,7 @@ impl World {
             sessions: if self.hub { Ok(self.listed(minutes)) } else { Err("down".to_owned()) },
             complete: self.hub,
             telemetry_down: None,
-            waiting: 0,
+            waiting: None,
         };
         self.ledger.observe(&snapshot, &self.policy);
         let plan = plan(&snapshot, &self.ledger, &self.policy, self.wall);
@@ -471,6 +475,14 @@ impl World {
                 self.ledger.unmarked(&decision.server);
                 (self.sessions[number].has, self.sessions[number].cut_short) = (None, None);
             }
+            Action::Withdraw => {
+                assert!(self.sessions[number].has.is_none(), "a warning that holds is withdrawn");
+                if self.mail {
+                    let told = self.ledger.withdrawn(&decision.server, None);
+                    assert!(told.is_some(), "nothing was taken back");
+                }
+            }
+            Action::Notice(_) => panic!("without a limit no kernel waits for too long"),
             Action::Stop => self.stop(number),
         }
     }

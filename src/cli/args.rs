@@ -96,8 +96,12 @@ pub enum Command {
         #[arg(long, default_value = "10s", value_name = "TIME")]
         time: humantime::Duration,
     },
-    /// Replay traces through the same policy, as mode enforce; fails when an expectation is not met
+    /// Replay traces through the same policy, as mode enforce unless --mode says otherwise; fails when an
+    /// expectation is not met
     Simulate {
+        /// A second config: both policies side by side, in stops, GPU-hours freed and stops to be regretted
+        #[arg(long, value_name = "FILE")]
+        compare: Option<PathBuf>,
         /// Traces, as `run --record` writes them
         #[arg(required = true, value_name = "TRACE")]
         traces: Vec<PathBuf>,

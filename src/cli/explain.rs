@@ -54,7 +54,11 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
         lines.push(line("CPU", format!("{cores:.2} cores since the last look")));
     }
     lines.extend(clocks(decision, look.ledger.records.get(&decision.server), now));
-    lines.extend(limits(&limits_of(decision.judgement.rule.as_deref(), &look.policy)));
+    lines.extend(limits(&limits_of(
+        decision.judgement.rule.as_deref(),
+        look.report.plan.waiting,
+        &look.policy,
+    )));
     lines.extend(ladder(look.ledger.records.get(&decision.server)));
     lines
 }
@@ -168,10 +172,11 @@ fn limits(limits: &Limits) -> Lines {
     vec![line(
         "limits",
         format!(
-            "warn_after {}, connected_warn_after {}, card_unused_warn_after {}, max_age {}, grace {}",
+            "warn_after {}, connected_warn_after {}, card_unused_warn_after {}, busy_kernel_limit {}, max_age {}, grace {}",
             reasons::length(limits.warn_after),
             or_never(limits.connected_warn_after),
             or_never(limits.card_unused_warn_after),
+            or_never(limits.busy_kernel_limit),
             or_never(limits.max_age),
             reasons::length(limits.grace)
         ),

@@ -42,7 +42,10 @@ pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode>
         Some(Command::Explain { server }) => explain::run(&sources, &server, format).await?,
         Some(Command::Check) => check::run(&sources, format).await?,
         Some(Command::Cards { time }) => cards::run(time.into()).await?,
-        Some(Command::Simulate { traces }) => simulate::run(&traces, sources.file.as_deref(), format)?,
+        Some(Command::Simulate { traces, compare }) => {
+            let (config, compare) = (sources.file.as_deref(), compare.as_deref());
+            simulate::run(&simulate::Simulation { traces: &traces, config, compare, mode, format })?
+        }
     };
     Ok(ExitCode::from(if fine { FINE } else { WRONG }))
 }

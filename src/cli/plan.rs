@@ -8,7 +8,7 @@ use super::{Format, say, say_json};
 use crate::cycle::CycleReport;
 use crate::domain::ServerId;
 use crate::message::reasons;
-use crate::policy::{Action, Decision, Verdict};
+use crate::policy::{Action, Decision, IdleKind, Verdict};
 use crate::settings::{Cost, Sources};
 
 /// Prints the plan of one cycle; `false` where something could not be learned.
@@ -52,7 +52,8 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
 /// How much is idle, and what that costs where prices are known.
 fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
     let idle = |id: &ServerId| {
-        report.plan.of(id).is_some_and(|decision| matches!(decision.judgement.verdict, Verdict::Idle(_)))
+        let at_rest = |verdict: &Verdict| matches!(verdict, Verdict::Idle(i) if i.kind != IdleKind::AtWork);
+        report.plan.of(id).is_some_and(|decision| at_rest(&decision.judgement.verdict))
     };
     let sessions = || report.snapshot.sessions.iter().flatten().filter(|session| idle(&session.server.id));
     let models: Vec<&str> =
@@ -90,6 +91,8 @@ fn as_json(decision: &Decision) -> serde_json::Value {
         Action::Remind { .. } => "remind",
         Action::Stop => "stop",
         Action::Unmark => "unmark",
+        Action::Withdraw => "withdraw",
+        Action::Notice(_) => "notice",
     });
     json!({
         "server": decision.server,

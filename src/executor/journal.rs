@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Happening;
 use crate::domain::ServerId;
-use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
+use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Waiting, Warning};
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
@@ -84,8 +84,7 @@ impl Journal {
         self.ledger.warned(id, warning);
         let saved = self.save();
         if saved.is_err() {
-            self.ledger.unmarked(id);
-            self.ledger.warning_began(id, began);
+            self.ledger.warning_in_doubt(id, began);
         }
         saved
     }
@@ -115,6 +114,28 @@ impl Journal {
     /// A warning is taken back.
     pub fn unmarked(&mut self, id: &ServerId) -> Result<(), StoreError> {
         self.ledger.unmarked(id);
+        self.save()
+    }
+
+    /// The owner is about to be told that a warning was taken back; returns which.
+    pub fn withdrawn(
+        &mut self,
+        id: &ServerId,
+        or_not: Option<Warning>,
+    ) -> Result<Option<Warning>, StoreError> {
+        let warning = self.ledger.withdrawn(id, or_not);
+        self.save()?;
+        Ok(warning)
+    }
+
+    /// The owner is about to be told of kernels that wait; or was, after all, not.
+    pub fn noticed(
+        &mut self,
+        id: &ServerId,
+        kernels: &[Waiting],
+        at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.ledger.noticed(id, kernels.iter(), at);
         self.save()
     }
 

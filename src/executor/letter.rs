@@ -11,11 +11,11 @@ use crate::domain::{Server, ServerId, UserName};
 use crate::message::SessionNotice;
 use crate::policy::{Action, Decision, Plan, Session, Snapshot, Warning};
 
-/// One letter to one owner about all their sessions of one kind.
+/// One letter to one owner about all their sessions.
 pub struct Letter {
     /// Whom it goes to.
     pub owner: Server,
-    /// Which step of the ladder it is.
+    /// Which step of the ladder it is: a warning where it holds one.
     pub rung: Rung,
     /// What it is about.
     pub sessions: Vec<Due>,
@@ -32,6 +32,8 @@ pub enum Rung {
 
 /// One session of a letter.
 pub struct Due {
+    /// Which step of the ladder it is for this session.
+    pub rung: Rung,
     /// What its owner has to know.
     pub notice: SessionNotice,
     /// The least time between acceptance and the stop.
@@ -42,18 +44,18 @@ pub struct Due {
     pub warned: Option<String>,
 }
 
-/// The letters that a plan asks for: one per owner and rung, however many servers.
+/// The letters that a plan asks for: one per owner, however many servers, be they warned or reminded.
 pub fn letters(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<Letter> {
-    let mut letters: BTreeMap<(UserName, Rung), Letter> = BTreeMap::new();
+    let mut letters: BTreeMap<UserName, Letter> = BTreeMap::new();
     for decision in plan.decisions.iter().filter(|decision| decision.action.is_some()) {
         let Some(session) = session_of(seen, &decision.server) else { continue };
-        let Some((rung, due)) = due(session, decision, journal) else { continue };
-        let key = (decision.server.user.clone(), rung);
-        let letter = letters.entry(key).or_insert_with(|| Letter {
+        let Some(due) = due(session, decision, plan.waiting, journal) else { continue };
+        let letter = letters.entry(decision.server.user.clone()).or_insert_with(|| Letter {
             owner: session.server.clone(),
-            rung,
+            rung: due.rung,
             sessions: Vec::new(),
         });
+        letter.rung = letter.rung.min(due.rung);
         letter.sessions.push(due);
     }
     letters.into_values().collect()
@@ -79,11 +81,11 @@ impl Letter {
     }
 }
 
-fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
+pub fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
     seen.sessions.iter().flatten().find(|session| session.server.id == *id)
 }
 
-fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Rung, Due)> {
+fn due(session: &Session, decision: &Decision, waiting: Option<u32>, journal: &Journal) -> Option<Due> {
     let (rung, deadline, grace, stop_follows) = match decision.action {
         Some(Action::Warn { deadline, grace, stop_follows }) => {
             (Rung::Warning, deadline, grace, stop_follows)
@@ -91,12 +93,12 @@ fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Run
         Some(Action::Remind { before, deadline }) => {
             (Rung::Reminder(before), deadline, SignedDuration::ZERO, true)
         }
-        Some(Action::Stop | Action::Unmark) | None => return None,
+        Some(Action::Stop | Action::Unmark | Action::Withdraw | Action::Notice(_)) | None => return None,
     };
     let record = journal.record(&decision.server)?;
-    let notice = session_notice(session, decision, record, deadline)?;
+    let notice = session_notice(session, decision, record, deadline, waiting)?;
     let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
-    Some((rung, Due { notice, grace, stop_follows, warned }))
+    Some(Due { rung, notice, grace, stop_follows, warned })
 }
 
 impl Due {

@@ -69,12 +69,11 @@ impl Post {
         happened: &mut Vec<Happening>,
     ) -> Result<(), StoreError> {
         let (mut warnings, mut reminders) = (Vec::new(), Vec::new());
-        for (_, letter) in &batch {
-            match letter.rung {
-                Rung::Warning => warnings.extend(letter.servers()),
-                Rung::Reminder(before) => {
-                    reminders.extend(letter.servers().into_iter().map(|id| (id, before)));
-                }
+        for due in batch.iter().flat_map(|(_, letter)| &letter.sessions) {
+            let id = due.notice.server.clone();
+            match due.rung {
+                Rung::Warning => warnings.push(id),
+                Rung::Reminder(before) => reminders.push((id, before)),
             }
         }
         journal.letters_begin(&warnings, &reminders, clock())?;
@@ -160,7 +159,7 @@ impl Post {
         format!("{name}@{}", self.domain)
     }
 
-    async fn deliver(
+    pub(super) async fn deliver(
         &self,
         to: &str,
         mail: Mail,
@@ -174,7 +173,7 @@ impl Post {
     }
 
     /// On a Hub that shows addresses only user by user, this user is asked for.
-    async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
+    pub(super) async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
         if let Some(found) = self.addresses.find(owner) {
             return Some(found);
         }
@@ -237,7 +236,7 @@ fn record(
     let mut happened = Vec::new();
     for due in &letter.sessions {
         let id = &due.notice.server;
-        happened.push(match (&answer, letter.rung) {
+        happened.push(match (&answer, due.rung) {
             (Ok(message_id), Rung::Warning) => {
                 let warning = due.accepted(message_id, at);
                 let deadline = warning.deadline;
@@ -262,7 +261,7 @@ fn record(
 }
 
 /// A mail server in trouble keeps everybody's warnings; one that refuses a recipient does not.
-fn trouble(error: &DeliveryError) -> Option<String> {
+pub(super) fn trouble(error: &DeliveryError) -> Option<String> {
     match error {
         DeliveryError::Retryable(_) => {
             Some(format!("mail does not go out, and nobody is stopped unwarned: {error}"))

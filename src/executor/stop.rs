@@ -70,7 +70,7 @@ impl Executor {
         let due: Vec<_> =
             due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
         let stops = due.into_iter().map(|(decision, known)| async move {
-            (decision, stop(decision, policy, known, observer, stopper, clock).await)
+            (decision, stop(decision, plan.waiting, policy, known, observer, stopper, clock).await)
         });
         let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
         let (mut orphans, mut saved) = (Vec::new(), Ok(()));
@@ -123,6 +123,7 @@ fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
 
 async fn stop(
     decision: &Decision,
+    waiting: Option<u32>,
     policy: &Policy,
     known: Ledger,
     observer: &Observer,
@@ -138,7 +139,7 @@ async fn stop(
     if session.server.started != decision.started {
         return Ending::CalledOff("it was restarted".to_owned());
     }
-    let told = match still_due(&session, policy, known, clock()) {
+    let told = match still_due(&session, waiting, policy, known, clock()) {
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
@@ -151,13 +152,19 @@ async fn stop(
 }
 
 /// Asks the planner again, with what is known of this session now.
-fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timestamp) -> Result<Told, String> {
+fn still_due(
+    session: &Session,
+    waiting: Option<u32>,
+    policy: &Policy,
+    mut ledger: Ledger,
+    now: Timestamp,
+) -> Result<Told, String> {
     let snapshot = Snapshot {
         at: now,
         sessions: Ok(vec![session.clone()]),
         complete: false,
         telemetry_down: None,
-        waiting: 0,
+        waiting,
     };
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);
@@ -169,7 +176,7 @@ fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timest
     let record = ledger.records.get(&session.server.id).ok_or_else(changed)?;
     let warning = record.warning.clone();
     let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
-    let notice = session_notice(session, decision, record, deadline).ok_or_else(changed)?;
+    let notice = session_notice(session, decision, record, deadline, waiting).ok_or_else(changed)?;
     Ok(Told { server: session.server.clone(), notice, warning })
 }
 

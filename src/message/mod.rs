@@ -5,6 +5,7 @@
 
 mod foreign;
 mod measures;
+mod news;
 mod notice;
 pub mod reasons;
 mod render;
@@ -14,8 +15,10 @@ mod view;
 use serde::Serialize;
 
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
+pub use news::{Recovery, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession};
 pub use notice::{CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice};
 
+use news::{WaitingView, WithdrawnView};
 use view::{FrozenView, NoAddressView, OwnerView, StoppedView};
 
 /// A mail, written and not yet addressed.
@@ -50,6 +53,16 @@ pub fn reminder(notice: &OwnerNotice) -> Result<Mail, MessageError> {
 /// Tells an owner that a server was stopped, why, and what is left of it.
 pub fn stopped(notice: &StoppedNotice) -> Result<Mail, MessageError> {
     mail("stopped", &StoppedView::of(notice))
+}
+
+/// Tells an owner that a warning was taken back: there is nothing left to do.
+pub fn withdrawn(notice: &WithdrawnNotice) -> Result<Mail, MessageError> {
+    mail("withdrawn", &WithdrawnView::of(notice))
+}
+
+/// Tells an owner, once, that a cell has been running for long while card and CPU rest.
+pub fn waiting(notice: &WaitingNotice) -> Result<Mail, MessageError> {
+    mail("waiting", &WaitingView::of(notice))
 }
 
 /// Tells the admins whom nobody can warn, and that their servers are therefore left alone.

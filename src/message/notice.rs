@@ -51,6 +51,8 @@ pub struct SessionNotice {
     pub limit: LimitKind,
     /// The earliest instant of a stop.
     pub deadline: Timestamp,
+    /// How many wait for a card, where it is idle only by the limits for that.
+    pub waiting: Option<u32>,
 }
 
 /// One card of a session.

@@ -6,7 +6,7 @@ use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason,
-    UseSign, Verdict,
+    UseSign, Verdict, Waiting,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -33,6 +33,9 @@ fn busy(reason: &BusyReason) -> String {
     match reason {
         BusyReason::Card(at) => format!("a card worked at {}", time(*at)),
         BusyReason::Kernel => "a kernel is computing".to_owned(),
+        BusyReason::Waiting(all) => all.first().map_or_else(String::new, |longest| {
+            format!("{} is busy since {}, while card and CPU rest", waiting(longest), time(longest.since))
+        }),
         BusyReason::Cpu(cores) => format!("its processes use {cores:.1} CPU cores"),
         BusyReason::Used(at, sign) => match sign {
             Some(UseSign::Hub) => format!("the Hub noted activity at {}", time(*at)),
@@ -59,6 +62,11 @@ pub fn use_sign(sign: Option<&UseSign>) -> String {
     }
 }
 
+/// Which kernel waits.
+pub fn waiting(waiting: &Waiting) -> String {
+    format!("kernel {}", foreign::name(waiting.notebook.as_ref().unwrap_or(&waiting.kernel)))
+}
+
 /// `work/analysis.ipynb holds 35.4 GiB on GPU-5d1f0a2b`; nothing where it is no kernel.
 pub fn hold(hold: &Hold) -> Option<String> {
     let name = match (&hold.notebook, &hold.kernel) {
@@ -76,12 +84,15 @@ fn idle(idle: &Idle) -> String {
         IdleKind::Held => "it holds card memory and computes nothing",
         IdleKind::Reserved => "it has cards allocated and no process on them",
         IdleKind::NoCard => "it holds no card",
+        IdleKind::AtWork => "it is at work",
     };
     let limit = match idle.limit {
         LimitKind::Nobody => "no card, kernel, terminal or person has been active",
         LimitKind::Connected => "somebody is connected, but no card, kernel or terminal has been active",
         LimitKind::CardUnused => "whatever else moves, the cards have done nothing",
         LimitKind::Inactive => "the Hub has seen no activity",
+        LimitKind::BusyKernel => "a kernel is busy while card and CPU rest, and nothing else has been used",
+        LimitKind::MaxAge if idle.kind == IdleKind::AtWork => "the server is older than `max_age`; it runs",
         LimitKind::MaxAge => "the server is older than `max_age` and its cards rest; it runs",
     };
     format!("{limit} since {}; {kind}", time(idle.since))
@@ -127,6 +138,9 @@ pub fn held_back(why: &HeldBack) -> String {
         HeldBack::Budget(allowed) => format!("this cycle has stopped {allowed}, the most it may"),
         HeldBack::Hours(opening) => format!("nothing is stopped before {}", time(*opening)),
         HeldBack::NoMail => "its owner cannot be warned: there is no [mail] section".to_owned(),
+        HeldBack::EnoughForDemand(waiting) => {
+            format!("others have been idle for longer, and only {waiting} wait for a card")
+        }
         HeldBack::Interrupted(again) => {
             format!(
                 "sending its warning was cut short and may have succeeded; not again before {}",
@@ -152,6 +166,8 @@ pub fn action_words(action: &Action) -> &'static str {
         Action::Remind { .. } => "remind its owner",
         Action::Stop => "stop it",
         Action::Unmark => "take its warning back",
+        Action::Withdraw => "tell its owner that the warning was taken back",
+        Action::Notice(_) => "tell its owner that a kernel has waited for long",
     }
 }
 

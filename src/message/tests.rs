@@ -34,6 +34,7 @@ fn session(server: ServerId) -> SessionNotice {
         kind: IdleKind::Held,
         limit: LimitKind::Nobody,
         deadline: at("11:10:37"),
+        waiting: None,
     }
 }
 
@@ -189,6 +190,7 @@ fn each_limit_has_its_own_remedy() {
         (LimitKind::Nobody, "run a cell, any cell. Nothing else is needed."),
         (LimitKind::Connected, "Having the notebook open in a browser tab is not enough."),
         (LimitKind::CardUnused, "run something on the GPU. Opening the notebook is not enough"),
+        (LimitKind::BusyKernel, "answer what the cell asks for, or interrupt it"),
         (LimitKind::MaxAge, "Using it does not change the time."),
     ] {
         let mut notice = one();
@@ -206,5 +208,91 @@ fn an_old_server_is_not_called_idle() {
     let mail = warning(&old).unwrap();
     assert_eq!(mail.subject, "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC");
     assert!(!mail.text.contains("Unused for"), "{}", mail.text);
+    assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
+}
+
+#[test]
+fn a_warning_that_was_taken_back() {
+    let withdrawn = |server, why| WithdrawnSession { server, deadline: at("11:10:37"), why };
+    let kept = Recovery::Kept { by: "bob".to_owned(), until: at("19:00:00") };
+    insta::assert_snapshot!(shown(super::withdrawn(&WithdrawnNotice {
+        owner: UserName("alice".to_owned()),
+        sessions: vec![
+            withdrawn(ServerId::new("alice", ""), Recovery::Used),
+            withdrawn(ServerId::new("alice", "training"), kept),
+        ],
+        zone: TimeZone::UTC,
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+    })));
+}
+
+#[test]
+fn each_recovery_has_its_sentence() {
+    let kept = |by: &str| Recovery::Kept { by: by.to_owned(), until: at("19:00:00") };
+    for (why, sentence) in [
+        (Recovery::Used, "It is in use again, or may rest for longer than before."),
+        (kept("alice"), "You keep it until Tue 1 Dec 2026 19:00 (UTC)."),
+        (kept("b<o>b"), "b<o>b keeps it until Tue 1 Dec 2026 19:00 (UTC)."),
+        (Recovery::Exempt, "It is left alone now."),
+        (Recovery::Uncertain, "It could not be watched for a while"),
+    ] {
+        let session =
+            WithdrawnSession { server: ServerId::new("alice", "training"), deadline: at("11:10:37"), why };
+        let notice = WithdrawnNotice {
+            owner: UserName("alice".to_owned()),
+            sessions: vec![session],
+            zone: TimeZone::UTC,
+            page: None,
+        };
+        let mail = super::withdrawn(&notice).unwrap();
+        assert_eq!(mail.subject, "[gpu-culler] alice/training: not going to be stopped");
+        assert!(mail.text.contains(sentence), "{}", mail.text);
+        assert!(!mail.html.contains("<o>"), "{}", mail.html);
+    }
+}
+
+#[test]
+fn a_cell_that_has_waited_for_nine_hours() {
+    let kernel = |notebook: Option<&str>, server: &str, since| WaitingKernel {
+        server: ServerId::new("alice", server),
+        kernel: "5e1f".to_owned(),
+        notebook: notebook.map(ToOwned::to_owned),
+        since,
+    };
+    let notice = WaitingNotice {
+        owner: UserName("alice".to_owned()),
+        kernels: vec![kernel(Some("work/<wait>.ipynb"), "training", at("01:10:00"))],
+        zone: TimeZone::UTC,
+        page: None,
+        now: at("10:10:00"),
+    };
+    let one = super::waiting(&notice).unwrap();
+    assert_eq!(one.subject, "[gpu-culler] alice/training: your cell has waited 9 hours");
+    let kernels = vec![notice.kernels[0].clone(), kernel(None, "", at("08:00:00"))];
+    insta::assert_snapshot!(shown(super::waiting(&WaitingNotice { kernels, ..notice })));
+}
+
+#[test]
+fn whoever_is_warned_for_demand_is_told_how_many_wait() {
+    for (waiting, words) in [
+        (1, "Somebody is waiting for a GPU, so the time is shorter than usual."),
+        (3, "3 others are waiting for a GPU, so the time is shorter than usual."),
+    ] {
+        let mut notice = one();
+        notice.sessions[0].waiting = Some(waiting);
+        let mail = warning(&notice).unwrap();
+        assert!(mail.text.contains(words) && mail.html.contains(words), "{}", mail.text);
+    }
+}
+
+#[test]
+fn an_old_server_at_work_is_told_that_its_work_ends_with_it() {
+    let mut old = one();
+    old.sessions[0].limit = LimitKind::MaxAge;
+    old.sessions[0].kind = IdleKind::AtWork;
+    let mail = warning(&old).unwrap();
+    for body in [&mail.text, &mail.html] {
+        assert!(body.contains("Work is running on it now, and ends with it."), "{body}");
+    }
     assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
 }

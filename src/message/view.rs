@@ -66,6 +66,8 @@ struct SessionView {
     stops: String,
     remedy: &'static str,
     why: String,
+    /// `3 others wait for a GPU, …`, where that is why the limit is so short.
+    demand: Option<String>,
     /// `Unused for 1 hour 5 minutes, since …`
     since: String,
     rows: Vec<Row>,
@@ -154,6 +156,7 @@ impl SessionView {
         let state = match session.limit {
             LimitKind::MaxAge => "Running",
             LimitKind::CardUnused => "GPU unused",
+            LimitKind::BusyKernel => "Waiting",
             LimitKind::Nobody | LimitKind::Connected | LimitKind::Inactive => "Unused",
         };
         Self {
@@ -162,6 +165,7 @@ impl SessionView {
             stops: measures::deadline_in_words(session.deadline, zone),
             remedy: sentences::remedy(session.limit),
             why: sentences::why(session.kind, session.limit, session.cards.len()),
+            demand: session.waiting.map(sentences::demand),
             since: format!("{state} for {lasted}, since {since}."),
             rows: rows(session, now, zone),
         }
@@ -239,11 +243,11 @@ fn first_few(names: &[String]) -> String {
 }
 
 /// `alice` for the default server, which has no name, and `alice/training` for a named one.
-fn server_id(server: &ServerId) -> String {
+pub(super) fn server_id(server: &ServerId) -> String {
     if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
 }
 
 /// Only an address that a browser opens may become a link.
-fn page(page: Option<&str>) -> Option<String> {
+pub(super) fn page(page: Option<&str>) -> Option<String> {
     page.filter(|url| url.starts_with("https://") || url.starts_with("http://")).map(ToOwned::to_owned)
 }

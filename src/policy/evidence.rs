@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::earlier;
-use super::{KernelSource, Policy, Session, Thresholds};
+use super::{KernelSource, Policy, Session, Thresholds, Waits, waits};
 use crate::domain::{GpuId, GpuSample, Jupyter, KernelState};
 
 /// What is known of one session up to now.
@@ -25,6 +25,9 @@ pub struct Evidence {
     /// The cards that it no longer holds: giving a card back undoes no work.
     #[serde(default)]
     pub given_up: Option<GivenUp>,
+    /// The kernels that are busy, and how long the CPU has rested meanwhile.
+    #[serde(default)]
+    pub waits: Waits,
 }
 
 /// What is remembered of the cards that a session no longer holds.
@@ -103,7 +106,14 @@ enum Reading {
 impl Evidence {
     /// Evidence of a session seen for the first time: its start is the last sign known.
     pub fn new(started: Timestamp) -> Self {
-        Self { cards: BTreeMap::new(), used: started, used_by: None, present: started, given_up: None }
+        Self {
+            cards: BTreeMap::new(),
+            used: started,
+            used_by: None,
+            present: started,
+            given_up: None,
+            waits: Waits::new(),
+        }
     }
 
     /// The card whose clock is the latest, since one active card keeps them all.
@@ -119,6 +129,7 @@ impl Evidence {
     /// Folds one observation in.
     pub fn observe(&mut self, session: &Session, at: Timestamp, policy: &Policy) {
         self.observe_people(session, at, policy);
+        waits::observe(&mut self.waits, session, at, policy);
         match &session.gpus {
             Ok(samples) => self.observe_cards(samples, at, policy),
             Err(why) => {

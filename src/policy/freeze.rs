@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Ledger, Snapshot, Verdict};
+use super::{Decision, IdleKind, Ledger, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -92,7 +92,7 @@ pub fn freeze(
 ) -> FreezeChange {
     let newly: BTreeSet<ServerId> = decisions
         .iter()
-        .filter(|d| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_)))
+        .filter(|d| d.may_hold_cards && turned_idle(&d.judgement.verdict))
         .filter(|d| !ledger.records.get(&d.server).is_some_and(|record| record.idle))
         .map(|d| d.server.clone())
         .collect();
@@ -106,6 +106,11 @@ pub fn freeze(
         Some(freeze) if holds(freeze, decisions, snapshot, safety) => FreezeChange::Holds(freeze.clone()),
         Some(_) => FreezeChange::Ends,
     }
+}
+
+/// That a server at work is too old is no reading that may be wrong.
+fn turned_idle(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork)
 }
 
 fn improbable(flipped: usize, of: usize, safety: &Safety) -> bool {

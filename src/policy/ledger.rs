@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Session, Snapshot, Verdict};
+use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Session, Snapshot, Verdict, Waiting};
 use crate::domain::ServerId;
 
 /// The memory between cycles.
@@ -35,6 +35,9 @@ pub struct Record {
     pub admins_told: Option<Timestamp>,
     /// The warning its owner has.
     pub warning: Option<Warning>,
+    /// A warning of a stop that was taken back, until its owner knows.
+    #[serde(default)]
+    pub taken_back: Option<Warning>,
     /// The keep that was last given.
     pub keep: Option<Keep>,
     /// When it was stopped.
@@ -87,6 +90,7 @@ impl Record {
             sending: None,
             admins_told: None,
             warning: None,
+            taken_back: None,
             keep: None,
             stopped: None,
         }
@@ -169,10 +173,19 @@ impl Ledger {
         self.change(id, |record| record.sending = None);
     }
 
+    /// The warning was accepted and that could not be saved, so that nobody will know after a restart.
+    pub fn warning_in_doubt(&mut self, id: &ServerId, began: Timestamp) {
+        self.change(id, |record| {
+            record.warning = None;
+            record.sending = Some(began);
+        });
+    }
+
     /// The mail server accepted the warning.
     pub fn warned(&mut self, id: &ServerId, warning: Warning) {
         self.change(id, |record| {
             record.sending = None;
+            record.taken_back = None;
             record.warning = Some(warning);
         });
     }
@@ -203,9 +216,34 @@ impl Ledger {
     /// The warning no longer holds; the next one has its full grace.
     pub fn unmarked(&mut self, id: &ServerId) {
         self.change(id, |record| {
-            record.warning = None;
+            let warning = record.warning.take().filter(|warning| warning.stop_follows);
+            record.taken_back = warning.or_else(|| record.taken_back.take());
             record.sending = None;
             record.admins_told = None;
+        });
+    }
+
+    /// The owner is told that a warning was taken back; returns which. Not told after all where the mail
+    /// server was in trouble, it can be put back.
+    pub fn withdrawn(&mut self, id: &ServerId, or_not: Option<Warning>) -> Option<Warning> {
+        let before = self.records.get(id).and_then(|record| record.taken_back.clone());
+        self.change(id, |record| record.taken_back = or_not);
+        before
+    }
+
+    /// The owner is told of kernels that wait, at this instant; or after all not.
+    pub fn noticed<'a>(
+        &mut self,
+        id: &ServerId,
+        kernels: impl Iterator<Item = &'a Waiting>,
+        at: Option<Timestamp>,
+    ) {
+        self.change(id, |record| {
+            for waiting in kernels {
+                if let Some(wait) = record.evidence.waits.get_mut(&waiting.kernel) {
+                    wait.told = at;
+                }
+            }
         });
     }
 

@@ -3,6 +3,7 @@
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
 mod cpu_servers;
+mod demand;
 mod evidence;
 mod freeze;
 mod idleness;
@@ -15,13 +16,15 @@ mod rules;
 mod schedule;
 mod snapshot;
 mod verdict;
+mod waits;
 
 pub use cpu_servers::CpuServers;
+pub use demand::Demand;
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
 pub use freeze::{Freeze, FreezeChange, Safety, StopBudget};
 pub use idleness::limits_of;
 pub use ledger::{Keep, Ledger, Record, Warning};
-pub use limits::{KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
+pub use limits::{BusyKernelAction, KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
 pub use plan::{Action, Decision, HeldBack, Plan};
 pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
@@ -30,6 +33,7 @@ pub use snapshot::{Session, Snapshot};
 pub use verdict::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
 };
+pub use waits::{Wait, Waiting, Waits};
 
 #[cfg(test)]
 mod tests;

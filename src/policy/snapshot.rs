@@ -15,8 +15,8 @@ pub struct Snapshot {
     pub complete: bool,
     /// Why no card at all could be read, if so.
     pub telemetry_down: Option<String>,
-    /// How many wait for a card, where a source tells.
-    pub waiting: u32,
+    /// How many wait for a card; absent where no source tells.
+    pub waiting: Option<u32>,
 }
 
 /// A running server together with the cards it holds.

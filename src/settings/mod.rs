@@ -3,12 +3,14 @@
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
 mod cost;
+mod demand;
 mod environment;
 mod error;
 mod flags;
 mod mail;
 mod policy;
 mod raw;
+mod stop_hours;
 mod values;
 
 use std::path::{Path, PathBuf};

@@ -90,8 +90,14 @@ pub struct Policy {
     pub connected_warn_after: Option<Limit>,
     pub card_unused_warn_after: Option<Limit>,
     pub busy_kernel_limit: Option<Limit>,
+    pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
+    pub max_age_even_if_busy: Option<bool>,
     pub action: Option<String>,
+    #[serde(default)]
+    pub when_waiting: Overrides,
+    #[serde(default)]
+    pub when_free: Overrides,
     #[serde(default)]
     pub keep: Keep,
     pub stop_hours: Option<StopHours>,
@@ -136,8 +142,30 @@ pub struct Rule {
     pub connected_warn_after: Option<Limit>,
     pub card_unused_warn_after: Option<Limit>,
     pub busy_kernel_limit: Option<Limit>,
+    pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
+    pub max_age_even_if_busy: Option<bool>,
     pub action: Option<String>,
+}
+
+/// Limits that stand for others while somebody, or nobody, waits for a card.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overrides {
+    pub warn_after: Option<Length>,
+    pub grace: Option<Grace>,
+    pub remind_before: Option<Vec<Length>>,
+    pub connected_warn_after: Option<Limit>,
+    pub card_unused_warn_after: Option<Limit>,
+    pub busy_kernel_limit: Option<Limit>,
+    pub max_age: Option<Limit>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BusyKernelAction {
+    Notice,
+    Stop,
 }
 
 #[derive(Debug, Default, Deserialize)]
