@@ -248,9 +248,9 @@ impl Observer {
 
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
     async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>, moment: Moment) {
-        let rests =
-            |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let counts = |gpus: &[GpuSample]| !gpus.is_empty() && (self.kernels.of_working || !works(gpus));
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| counts(gpus)));
         let asked = to_ask.map(|session| async {
             session.jupyter = self.ask(&session.server, table, moment).await;
         });

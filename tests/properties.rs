@@ -515,7 +515,8 @@ impl World {
         } else if self.mail {
             let limit = decision.judgement.reached.unwrap();
             let (accepted, message_id, reminded) = (self.wall, String::new(), Vec::new());
-            let warning = Warning { accepted, deadline, limit, stop_follows, message_id, reminded, kernels: None };
+            let warning =
+                Warning { accepted, deadline, limit, stop_follows, message_id, reminded, kernels: None };
             self.ledger.warned(&decision.server, warning);
             truth.has = Some(Has { since: self.now, grace, stop_follows });
             truth.cut_short = None;

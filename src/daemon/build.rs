@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::cycle::Cycle;
 use crate::executor::{Executor, Journal, Post};
 use crate::hub::{
-    self, Duties, Hub, HubError, KernelStopper, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
-    TokenMinter,
+    self, Duties, Hub, HubError, KernelStopper, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed,
+    Stopper, TokenMinter,
 };
 use crate::notify::Mailer;
 use crate::observer::{Kernels, Observer};
@@ -58,8 +58,12 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     }
     let prober = probing.map(|grant| prober(settings, grant));
     let prober = prober.transpose().map_err(|error| error.to_string())?;
-    let kernels =
-        Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
+    let kernels = Kernels {
+        prober,
+        public_url: settings.public_url.clone(),
+        of_working: policy.needs_kernels(),
+        concurrency: settings.hub.concurrency,
+    };
     let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
     let observer = Observer::new(hub, kernels, Arc::clone(&sampler), policy.thresholds);
     Ok(Parts { observer, sampler, policy, notes, probing })
@@ -151,7 +155,7 @@ pub fn note_on(probing: Option<ProbeGrant>) -> Option<String> {
 pub fn kernels_needed(policy: &Policy, probing: Option<ProbeGrant>) -> Option<String> {
     (policy.needs_kernels() && probing.is_none()).then(|| {
         "action = \"stop-kernels\" and interrupt cannot work where kernels may not be asked: set hub.probe_kernels and \
-         grant the scope tokens; until then nobody whom they concern is stopped."
+         grant the scope tokens. Until then no kernel is shut down, and nothing is interrupted before a stop."
             .to_owned()
     })
 }

@@ -31,7 +31,9 @@ pub async fn interrupt(
 ) -> Result<(), String> {
     for kernel in kernels {
         let sent = observer
-            .at_its_address(server, clock(), async |base| stopper.interrupt(&server.id, base, &kernel.id).await)
+            .at_its_address(server, clock(), async |base| {
+                stopper.interrupt(&server.id, base, &kernel.id).await
+            })
             .await
             .map_err(str::to_owned)
             .and_then(|sent| sent.map_err(|error| error.to_string()));
@@ -71,7 +73,9 @@ pub async fn shut_down(
     let mut refused = Vec::new();
     for kernel in kernels {
         let sent = observer
-            .at_its_address(server, clock(), async |base| stopper.shut_down(&server.id, base, &kernel.id).await)
+            .at_its_address(server, clock(), async |base| {
+                stopper.shut_down(&server.id, base, &kernel.id).await
+            })
             .await
             .map_err(str::to_owned)
             .and_then(|sent| sent.map_err(|error| error.to_string()));

@@ -20,6 +20,8 @@ use crate::telemetry::{Process, ProcessTable};
 
 /// How long a stop may take before it is reported as not done. The Hub itself waits ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it is looked whether a stop happened that the Hub did not answer.
+const DOUBT: Duration = Duration::from_secs(5);
 /// How often it is looked whether a server is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -82,9 +84,9 @@ impl Executor {
         let due = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
         let due: Vec<_> =
             due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
-        let stops = due.into_iter().map(|(decision, known)| async move {
-            (decision, stop(decision, known, means).await)
-        });
+        let stops = due
+            .into_iter()
+            .map(|(decision, known)| async move { (decision, stop(decision, known, means).await) });
         let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
         let (mut orphans, mut saved) = (Vec::new(), Ok(()));
         while let Some((decision, ending)) = stops.next().await {
@@ -131,10 +133,13 @@ impl Ending {
                 to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
             }
             Self::Gone(_) => to("stopped", why()),
-            Self::KernelsGone(told) => to("stopped", format!("{}: {}", reasons::shut_down(&told.target), why())),
-            Self::KernelsLeft(left) => to("held-back", format!("kernels were shut down, but {left}")).because_of(
-                Some("kernels do not give their card back; the log says which and why".to_owned()),
-            ),
+            Self::KernelsGone(told) => {
+                to("stopped", format!("{}: {}", reasons::shut_down(&told.target), why()))
+            }
+            Self::KernelsLeft(left) => to("held-back", format!("kernels were shut down, but {left}"))
+                .because_of(Some(
+                    "kernels do not give their card back; the log says which and why".to_owned(),
+                )),
         }
     }
 }
@@ -170,10 +175,18 @@ async fn stop(decision: &Decision, known: Ledger, means: &Means<'_>) -> Ending {
 async fn stop_server(decision: &Decision, told: Box<Told>, means: &Means<'_>) -> Ending {
     let before = means.observer.processes(&decision.server);
     match means.stopper.stop(&decision.server, means.policy.afterwards(decision)).await {
-        Ok(StopAnswer::Gone | StopAnswer::Slow) => {}
-        Err(error) => return Ending::Failed(error.to_string()),
+        Ok(StopAnswer::Gone | StopAnswer::Slow) => {
+            wait_until_gone(decision, &before, means.observer, told, PATIENCE).await
+        }
+        // Nobody knows whether the Hub did it before it failed.
+        Err(error) if error.is_transient() => {
+            match wait_until_gone(decision, &before, means.observer, told, DOUBT).await {
+                Ending::StillThere => Ending::Failed(error.to_string()),
+                ending => ending,
+            }
+        }
+        Err(error) => Ending::Failed(error.to_string()),
     }
-    wait_until_gone(decision, &before, means.observer, told).await
 }
 
 async fn stop_kernels(told: &Told, names: &[KernelName], means: &Means<'_>) -> Ending {
@@ -212,7 +225,12 @@ async fn same_session(decision: &Decision, means: &Means<'_>) -> Result<Session,
 }
 
 /// Asks the planner again, with what is known of this session now.
-fn still_due(session: &Session, mut ledger: Ledger, means: &Means<'_>, now: Timestamp) -> Result<Told, String> {
+fn still_due(
+    session: &Session,
+    mut ledger: Ledger,
+    means: &Means<'_>,
+    now: Timestamp,
+) -> Result<Told, String> {
     let Means { waiting, policy, .. } = *means;
     let snapshot = Snapshot {
         at: now,
@@ -242,8 +260,9 @@ async fn wait_until_gone(
     before: &[Process],
     observer: &Observer,
     told: Box<Told>,
+    patience: Duration,
 ) -> Ending {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + patience;
     let mut look = tokio::time::interval(LOOK_EVERY);
     loop {
         look.tick().await;

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
-    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, KernelDoubt, KernelName, LimitKind, ProtectedReason, Target, UnknownReason,
-    UseSign, Verdict, Waiting,
+    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, KernelDoubt, KernelName, LimitKind,
+    ProtectedReason, Target, UnknownReason, UseSign, Verdict, Waiting,
 };
 
 /// The word for a verdict, as in metrics and tables.

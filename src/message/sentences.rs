@@ -94,5 +94,7 @@ pub(super) fn demand(waiting: u32) -> String {
 /// What happens to running cells before a stop.
 pub(super) fn interrupt(save_wait: Duration) -> String {
     let wait = duration_in_words(save_wait);
-    format!("running cells are interrupted, as with the stop button, and get up to {wait} to save what they have.")
+    format!(
+        "running cells are interrupted, as with the stop button, and get up to {wait} to save what they have."
+    )
 }

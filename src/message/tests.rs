@@ -150,14 +150,17 @@ fn kernels_that_are_shut_down_are_named_and_the_server_stays() {
     let mut kernels = one();
     kernels.sessions[0].kernels = Some(vec!["work/analysis.ipynb".to_owned(), "b.ipynb".to_owned()]);
     insta::assert_snapshot!("kernels_warning", shown(warning(&kernels)));
-    insta::assert_snapshot!("kernels_stopped", shown(stopped(&StoppedNotice {
-        owner: UserName("alice".to_owned()),
-        session: kernels.sessions[0].clone(),
-        warned_at: at("10:10:02"),
-        stopped_at: at("11:12:00"),
-        zone: TimeZone::UTC,
-        page: None,
-    })));
+    insta::assert_snapshot!(
+        "kernels_stopped",
+        shown(stopped(&StoppedNotice {
+            owner: UserName("alice".to_owned()),
+            session: kernels.sessions[0].clone(),
+            warned_at: at("10:10:02"),
+            stopped_at: at("11:12:00"),
+            zone: TimeZone::UTC,
+            page: None,
+        }))
+    );
     let reminder = reminder(&kernels).unwrap();
     for body in [&reminder.text, &reminder.html] {
         assert!(body.contains("idle kernels in one of your Jupyter servers would be shut down"), "{body}");

@@ -8,8 +8,8 @@ use super::idleness::{judge, limits_of};
 use super::schedule::{self, earlier, later};
 use super::target::{save_wait, target};
 use super::{
-    Action, BusyReason, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, KernelDoubt, Ledger,
-    Limits, Mode, Plan, Policy, Record, Session, Snapshot, Target, Verdict, Waiting, Warning,
+    Action, BusyReason, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, KernelDoubt,
+    Ledger, Limits, Mode, Plan, Policy, Record, Session, Snapshot, Target, Verdict, Waiting, Warning,
 };
 
 /// Plans one cycle. The snapshot must have been folded into the ledger ([`Ledger::observe`]).
@@ -56,7 +56,8 @@ fn decide(
     let limits = limits_of(judgement.rule.as_deref(), waiting, policy);
     let save_wait = save_wait(session, limits.manner, &judgement.verdict);
     let target = target(session, limits.manner, &judgement.verdict, policy);
-    let announced = |warning: &Warning| target.as_ref().map_or(true, |target| target.is_announced_by(warning));
+    let announced =
+        |warning: &Warning| target.as_ref().map_or(true, |target| target.is_announced_by(warning));
     let step = record
         .map_or(Step::Nothing, |record| next_step(record, &judgement, &limits, announced, policy, now))
         .within(policy)

@@ -75,12 +75,19 @@ impl Policy {
     /// Whether some session would be stopped by the API of its own server.
     pub fn needs_kernels(&self) -> bool {
         let of_rules = self.rules.iter().map(|rule| rule.overrides.manner_over(self.limits.manner));
-        std::iter::once(self.limits.manner).chain(of_rules).any(|manner| manner.kernels_only || manner.interrupt)
+        std::iter::once(self.limits.manner)
+            .chain(of_rules)
+            .any(|manner| manner.kernels_only || manner.interrupt)
     }
 }
 
 /// What would be stopped of a session that is judged so.
-pub fn target(session: &Session, manner: Manner, verdict: &Verdict, policy: &Policy) -> Result<Target, KernelDoubt> {
+pub fn target(
+    session: &Session,
+    manner: Manner,
+    verdict: &Verdict,
+    policy: &Policy,
+) -> Result<Target, KernelDoubt> {
     if !manner.kernels_only || !session.may_hold_cards() {
         return Ok(Target::Server);
     }

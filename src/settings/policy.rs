@@ -11,8 +11,8 @@ use super::raw;
 use super::stop_hours::stop_hours;
 use super::{Flags, Limit, SettingsError};
 use crate::policy::{
-    BusyKernelAction, CpuServers, Exemption, KeepOffer, KernelSource, Limits, Manner, Match, Mode, Overrides, Policy,
-    ReasonNeed, Rule, Safety, StopBudget, Thresholds,
+    BusyKernelAction, CpuServers, Exemption, KeepOffer, KernelSource, Limits, Manner, Match, Mode, Overrides,
+    Policy, ReasonNeed, Rule, Safety, StopBudget, Thresholds,
 };
 
 const fn minutes(minutes: i64) -> SignedDuration {
@@ -101,9 +101,20 @@ fn limits(raw: &raw::Policy, flags: &Flags) -> Result<Limits, SettingsError> {
         manner: Manner {
             kernels_only: raw.action == Some(raw::StopAction::StopKernels),
             interrupt: raw.interrupt.unwrap_or(false),
-            save_wait: raw.save_wait.map_or(minutes(1), |time| time.0),
+            save_wait: save_wait(raw.save_wait)?.unwrap_or(minutes(1)),
         },
     })
+}
+
+/// Everything else waits as long.
+fn save_wait(raw: Option<raw::Length>) -> Result<Option<SignedDuration>, SettingsError> {
+    match raw.map(|time| time.0) {
+        Some(time) if time > minutes(10) => Err(SettingsError::key(
+            "policy.save_wait",
+            "at most \"10m\": warnings and other stops wait meanwhile",
+        )),
+        time => Ok(time),
+    }
 }
 
 fn busy_kernel_action(raw: raw::BusyKernelAction) -> BusyKernelAction {
@@ -174,7 +185,7 @@ fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
             max_age_even_if_busy: raw.max_age_even_if_busy,
             kernels_only: raw.action.map(|action| action == raw::StopAction::StopKernels),
             interrupt: raw.interrupt,
-            save_wait: raw.save_wait.map(|time| time.0),
+            save_wait: save_wait(raw.save_wait)?,
         },
     })
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use url::Url;
 
-use super::values::{Grace, Length, Limit, Pattern, Share, Stops};
+pub use super::values::Length;
+use super::values::{Grace, Limit, Pattern, Share, Stops};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

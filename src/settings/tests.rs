@@ -62,6 +62,7 @@ fn mistakes_are_refused_with_line_key_and_remedy() {
         ("mode = \"kill\"\n", 1, "`mode`"),
         ("cycle = \"10m\"\n", 1, "`cycle`: must not be longer than telemetry.max_gap (3m)"),
         ("[policy]\naction = \"stop-cells\"\n", 2, "`policy.action`"),
+        ("[policy]\nsave_wait = \"11m\"\n", 2, "`policy.save_wait`: at most \"10m\""),
         ("[policy]\nstop_hours = { from = \"08:00\", to = \"08:00\" }\n", 2, "for whole days leave both out"),
         ("[policy]\nbusy_kernel_action = \"kill\"\n", 2, "`policy.busy_kernel_action`"),
         ("[policy.when_waiting]\nwarn_after = \"2h\"\n", 2, "must not be longer than policy.warn_after (1h)"),
