@@ -8,6 +8,7 @@ mod allowance;
 mod endings;
 mod frozen;
 mod journal;
+mod kernels;
 mod letter;
 mod news;
 mod notice;
@@ -19,7 +20,7 @@ mod users;
 use jiff::Timestamp;
 
 use crate::domain::ServerId;
-use crate::hub::Stopper;
+use crate::hub::{KernelStopper, Stopper};
 
 pub use addresses::{AddressBook, AddressSource, Asked};
 pub use allowance::LetterLimits;
@@ -41,6 +42,8 @@ pub struct Executor {
     pub stopper: Option<Stopper>,
     /// Present in the mode `enforce` where users are to be deleted.
     pub users: Option<Users>,
+    /// Present in the mode `enforce`, where kernels are to be shut down or interrupted and may be asked.
+    pub kernels: Option<KernelStopper>,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the

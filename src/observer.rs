@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
+use url::Url;
 
 use crate::domain::{GpuSample, Jupyter, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, HubError, Listing};
@@ -233,6 +234,36 @@ impl Observer {
         &self.source
     }
 
+    /// The processes of these kernels of a server that are on a card, as they are now.
+    pub async fn on_cards(&self, id: &ServerId, kernels: &[String], now: Timestamp) -> Vec<Resident> {
+        self.source.look(Ask::Again, &self.running, None, now).await.on_cards(id, kernels, &self.running)
+    }
+
+    /// Does something to a server at the address where its kernels are asked. What that leaves at the Hub is
+    /// known as our own.
+    pub async fn at_its_address<T>(
+        &self,
+        server: &Server,
+        now: Timestamp,
+        work: impl AsyncFnOnce(&Url) -> T,
+    ) -> Result<T, &'static str> {
+        let table = ProcessTable::read().ok();
+        let address = address::of(server, table.as_ref(), self.kernels.public_url.as_ref());
+        let address = address.ok_or("its own address is not known: set hub.public_url")?;
+        let moment = Moment { at: now, began: Instant::now() };
+        let done = work(&address.base).await;
+        if address.through_proxy {
+            self.footprints(|footprints| footprints.left(server, now, moment.now()));
+        }
+        Ok(done)
+    }
+
+    /// The kernels of a server as they are now.
+    pub async fn kernels(&self, server: &Server, now: Timestamp) -> Result<Jupyter, String> {
+        let table = ProcessTable::read().ok();
+        self.ask(server, table.as_ref(), Moment { at: now, began: Instant::now() }).await.0
+    }
+
     /// The Hub's record of one server as it is now.
     pub async fn server(&self, id: &ServerId) -> Result<Option<Server>, HubError> {
         self.hub.server(id).await
@@ -246,9 +277,9 @@ impl Observer {
         table: Option<&ProcessTable>,
         moment: Moment,
     ) -> BTreeMap<ServerId, SignedDuration> {
-        let rests =
-            |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let counts = |gpus: &[GpuSample]| !gpus.is_empty() && (self.kernels.of_working || !works(gpus));
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| counts(gpus)));
         let asked = to_ask.map(|session| async {
             let (jupyter, behind) = self.ask(&session.server, table, moment).await;
             session.jupyter = jupyter;

@@ -96,8 +96,9 @@ fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
         note("scopes", format!("{} holds for some only: {}", need.scope, filters.join(", ")))
     });
     let probing = ProbeGrant::best(granted).filter(|_| settings.probe_kernels);
+    let needed = daemon::kernels_needed(&settings.policy, probing).map(|words| wrong("scopes", words));
     let probing = daemon::note_on(probing).map(|words| note("scopes", words));
-    let found: Vec<Finding> = missing.chain(limited).chain(probing).collect();
+    let found: Vec<Finding> = missing.chain(limited).chain(needed).chain(probing).collect();
     if found.is_empty() {
         return vec![fine("scopes", format!("all that mode {} needs", settings.policy.mode))];
     }
@@ -185,13 +186,10 @@ fn card(reading: &DeviceReading) -> Finding {
 
 fn ledger(settings: &Settings) -> Finding {
     let path = settings.store.display();
-    match Store::open_read_only(&settings.store) {
+    match Store::examine(&settings.store) {
         Err(error) => wrong("ledger", error),
         Ok(None) => fine("ledger", format!("{path} will be made at the first start")),
-        Ok(Some(store)) => match store.load() {
-            Err(error) => wrong("ledger", error),
-            Ok(ledger) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
-        },
+        Ok(Some(ledger)) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
     }
 }
 

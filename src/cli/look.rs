@@ -34,7 +34,7 @@ pub struct Look {
 /// looking left a trace.
 pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
     let settings = sources.load()?;
-    let Parts { mut observer, policy, notes } =
+    let Parts { mut observer, policy, notes, .. } =
         daemon::parts(&settings).await.map_err(|problem| anyhow!(problem))?;
     // That the cards cannot be read is a finding: the look goes on and reports it.
     observer.begin(PATIENCE).await;
@@ -58,8 +58,5 @@ pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
 }
 
 fn saved(settings: &Settings) -> anyhow::Result<Ledger> {
-    match Store::open_read_only(&settings.store)? {
-        Some(store) => Ok(store.load()?),
-        None => Ok(Ledger::default()),
-    }
+    Ok(Store::peek(&settings.store)?.unwrap_or_default())
 }

@@ -74,7 +74,9 @@ impl Office {
             let (id, warning) = (&due.notice.server, due.accepted("id@x", self.now));
             match due.rung {
                 Rung::Warning => self.journal.warned(id, warning).unwrap(),
-                Rung::Reminder(before) => self.journal.reminded(id, before).unwrap(),
+                Rung::Reminder(before) => {
+                    self.journal.letters_begin(&[], &[(id.clone(), before)], self.now).unwrap()
+                }
             }
         }
         for decision in plan.decisions.iter().filter(|d| d.action == Some(Action::Unmark)) {
@@ -97,7 +99,12 @@ fn a_warning_and_a_reminder_of_the_same_cycle_share_a_letter() {
     let owners: Vec<String> = letters.iter().map(|letter| letter.owner.id.user.to_string()).collect();
     assert_eq!(owners, ["alice", "bob"]);
     assert!(letters[0].rung == Rung::Warning && letters[0].sessions.len() == 2);
-    let warned: Vec<ServerId> = letters[0].warned().collect();
+    let warned: Vec<ServerId> = letters[0]
+        .sessions
+        .iter()
+        .filter(|due| due.rung == Rung::Warning)
+        .map(|due| due.notice.server.clone())
+        .collect();
     assert_eq!(warned, [ServerId::new("alice", "b")], "the other one is reminded by it");
 }
 

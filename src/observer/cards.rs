@@ -101,6 +101,17 @@ impl Cards {
         found
     }
 
+    /// The processes of these kernels of a server that are on a card.
+    pub fn on_cards(&self, id: &ServerId, kernels: &[String], servers: &[Running]) -> Vec<Resident> {
+        let of_kernel = |resident: &Resident| {
+            let mut claims = self.machines().filter(|machine| machine.name == resident.machine);
+            claims.any(|machine| {
+                machine.claims.kernels.get(&resident.pid).is_some_and(|kernel| kernels.contains(kernel))
+            })
+        };
+        self.processes_of(id, servers).into_iter().filter(of_kernel).collect()
+    }
+
     /// Remembers on which machines the servers are.
     pub(super) fn note<'a>(&self, servers: impl Iterator<Item = &'a Server>, homes: &mut Homes) {
         let whole = self.silent().next().is_none();

@@ -15,7 +15,7 @@ pub async fn rules(settings: &Settings) -> Vec<Finding> {
     }
     let seen = match (Hub::new(settings.hub.clone()), daemon::source(&settings.source)) {
         (Ok(hub), Ok(source)) => {
-            let kernels = Kernels { prober: None, public_url: None, concurrency: 1 };
+            let kernels = Kernels { prober: None, public_url: None, of_working: false, concurrency: 1 };
             let mut observer = Observer::new(hub, kernels, source, settings.policy.thresholds);
             // That the cards cannot be read is said elsewhere.
             observer.begin(PATIENCE).await;
