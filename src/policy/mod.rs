@@ -3,6 +3,7 @@
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
 mod audit;
+mod card_clock;
 mod cpu_servers;
 mod cull_users;
 mod demand;
@@ -24,10 +25,11 @@ mod verdict;
 mod waits;
 
 pub use audit::{RuleOddity, audit};
+pub use card_clock::{CardEvidence, ClockMove, GivenUp, Watch, is_active};
 pub use cpu_servers::CpuServers;
 pub use cull_users::{CullUsers, UserStays};
 pub use demand::Demand;
-pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
+pub use evidence::{Evidence, UseSign};
 pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};
 pub use freeze::{Freeze, FreezeChange, Lifted, Safety, StopBudget};
 pub use idleness::limits_of;
