@@ -79,7 +79,7 @@ impl Observer {
 
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
-        let began = Instant::now();
+        let moment = Moment { at: now, began: Instant::now() };
         let mut listing = self.hub.servers().await;
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing);
@@ -93,7 +93,7 @@ impl Observer {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let cards = self.source.look(ask, &self.running, Some(&mut self.held), now).await;
+        let cards = self.source.look(ask, &self.running, Some(&mut self.held), moment.now()).await;
         cards.note(&servers, &mut self.homes);
         if complete {
             self.homes.keep_only(&servers);
@@ -103,7 +103,7 @@ impl Observer {
         let cpu = self.cpu.measure(&cards, &self.running, now);
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &self.homes, &cpu)).collect();
-        self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
         for session in
             sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()))
         {
@@ -131,7 +131,7 @@ impl Observer {
         self.footprints(|footprints| disown(footprints, &mut server));
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
-        let cards = self.source.look_fresh(&running, self.homes.only(&server), now).await;
+        let cards = self.source.look_fresh(&running, self.homes.only(&server), moment.now()).await;
         let gpus = cards.of(&server, &self.homes);
         let table = ProcessTable::read().ok();
         let jupyter = self.ask(&server, table.as_ref(), moment).await;
