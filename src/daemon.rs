@@ -1,6 +1,7 @@
 //! The service: binds its port, then runs cycles until it is told to end. The only reader of the clock.
 
 mod agent;
+mod announce;
 mod build;
 mod guardian;
 mod release;
@@ -20,7 +21,7 @@ use crate::web::{self, Board};
 use watch::Watch;
 
 pub use agent::agent;
-pub use build::{Parts, duties, note_on, parts};
+pub use build::{Parts, duties, note_on, parts, source};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -105,6 +106,7 @@ struct Working {
     every: Duration,
     notes: Vec<String>,
     record: Option<trace::Recorder>,
+    announce: Option<announce::Announce>,
     /// The troubles of the last cycle: one that lasts is said once.
     troubles: Vec<String>,
 }
@@ -113,8 +115,9 @@ async fn start(run: &Run) -> Result<Working, String> {
     let settings = run.sources.load().map_err(|error| error.to_string())?;
     let every = settings.cycle;
     let record = run.record.as_deref().map(trace::Recorder::open).transpose()?;
+    let announce = settings.announcements.clone().map(announce::Announce::new).transpose()?;
     let (cycle, notes) = build::cycle(settings).await?;
-    Ok(Working { cycle, every, notes, record, troubles: Vec::new() })
+    Ok(Working { cycle, every, notes, record, announce, troubles: Vec::new() })
 }
 
 impl Working {
@@ -151,6 +154,9 @@ impl Working {
             tracing::info!("no longer: {trouble}");
         }
         self.troubles.clone_from(&report.troubles);
+        if let Some(announce) = &self.announce {
+            announce.what(&report.happened);
+        }
         if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(&report.snapshot)) {
             tracing::warn!("the trace could not be written: {error}");
         }

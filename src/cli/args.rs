@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::Format;
 use crate::domain::ServerId;
+use crate::message::Kind;
 use crate::policy::Mode;
 use crate::settings::{AgentFlags, Flags};
 
@@ -95,7 +96,20 @@ pub enum Command {
         server: ServerId,
     },
     /// Check config, Hub, scopes, cards, attribution, ledger and mail; one line each, with the remedy
-    Check,
+    Check {
+        /// Send a mail with made-up data to this address, the whole way that warnings go
+        #[arg(long, value_name = "ADDRESS")]
+        mail: Option<String>,
+    },
+    /// Print a mail with made-up data, in the words of `mail.templates` where that is set; all without a name
+    MailPreview {
+        /// warning, notice, reminder, stopped, withdrawn, waiting, exemption, unreachable or frozen
+        #[arg(value_name = "MAIL")]
+        kind: Option<Kind>,
+        /// The HTML part instead of the text
+        #[arg(long)]
+        html: bool,
+    },
     /// Run on a GPU node: read its cards and tell the service and Prometheus
     Agent {
         /// Where and to whom.
@@ -109,8 +123,12 @@ pub enum Command {
         #[arg(long, default_value = "10s", value_name = "TIME")]
         time: humantime::Duration,
     },
-    /// Replay traces through the same policy, as mode enforce; fails when an expectation is not met
+    /// Replay traces through the same policy, as mode enforce unless --mode says otherwise; fails when an
+    /// expectation is not met
     Simulate {
+        /// A second config: both policies side by side, in stops, GPU-hours freed and stops to be regretted
+        #[arg(long, value_name = "FILE")]
+        compare: Option<PathBuf>,
         /// Traces, as `run --record` writes them
         #[arg(required = true, value_name = "TRACE")]
         traces: Vec<PathBuf>,

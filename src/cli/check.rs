@@ -1,5 +1,7 @@
 //! `check`: the doctor. One line for each thing the service needs, with the remedy.
 
+mod rules;
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -8,8 +10,9 @@ use serde_json::json;
 use super::{Format, say, say_json};
 use crate::daemon;
 use crate::hub::{self, Hub, Listing, ProbeGrant};
-use crate::notify::Mailer;
-use crate::settings::{Settings, Source, Sources};
+use crate::message::{Kind, Mail};
+use crate::notify::{Mailer, OutgoingMail, mask};
+use crate::settings::{PostSettings, Settings, Source, Sources};
 use crate::store::Store;
 use crate::telemetry::agents::Ask;
 use crate::telemetry::{
@@ -36,11 +39,11 @@ enum Grade {
     Wrong,
 }
 
-/// Checks everything; `false` where something keeps the service from working.
-pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
+/// Checks everything, and sends a sample mail where an address is given; `false` where something keeps the service from working.
+pub async fn run(sources: &Sources, sample_to: Option<&str>, format: Format) -> anyhow::Result<bool> {
     let findings = match sources.load() {
         Err(error) => vec![wrong("config", error)],
-        Ok(settings) => examine(&settings, sources).await,
+        Ok(settings) => examine(&settings, sources, sample_to).await,
     };
     for finding in &findings {
         print(finding, format);
@@ -48,14 +51,15 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
     Ok(findings.iter().all(|finding| finding.grade != Grade::Wrong))
 }
 
-async fn examine(settings: &Settings, sources: &Sources) -> Vec<Finding> {
+async fn examine(settings: &Settings, sources: &Sources, sample_to: Option<&str>) -> Vec<Finding> {
     let file =
         sources.file.as_ref().map_or_else(|| "no file; the defaults".to_owned(), |f| f.display().to_string());
     let mut findings = vec![fine("config", format!("{file}; mode {}", settings.policy.mode))];
     findings.extend(hub(settings).await);
     findings.extend(cards(settings).await);
+    findings.extend(rules::rules(settings).await);
     findings.push(ledger(settings));
-    findings.push(mail(settings).await);
+    findings.push(mail(settings, sample_to).await);
     findings
 }
 
@@ -82,7 +86,7 @@ async fn hub(settings: &Settings) -> Vec<Finding> {
 }
 
 fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
-    let needs = hub::needed(daemon::duties(&settings.policy));
+    let needs = hub::needed(daemon::duties(settings));
     let missing = hub::missing(granted, &needs).into_iter();
     let missing = missing.map(|need| {
         wrong("scopes", format!("{} is missing: {}; add it to the service's role", need.scope, need.why))
@@ -191,7 +195,7 @@ fn ledger(settings: &Settings) -> Finding {
     }
 }
 
-async fn mail(settings: &Settings) -> Finding {
+async fn mail(settings: &Settings, sample_to: Option<&str>) -> Finding {
     let Some(post) = &settings.post else {
         return note("mail", "no [mail] section: only mode observe is possible");
     };
@@ -199,9 +203,32 @@ async fn mail(settings: &Settings) -> Finding {
         Err(error) => return wrong("mail", error),
         Ok(mailer) => mailer,
     };
+    if let Some(to) = sample_to {
+        return sample(&mailer, post, to).await;
+    }
     match mailer.check().await {
         Err(error) => wrong("mail", error),
         Ok(()) => fine("mail", format!("{} accepts us; nothing was sent", post.mail.server)),
+    }
+}
+
+/// Sends one mail the whole way.
+async fn sample(mailer: &Mailer, post: &PostSettings, to: &str) -> Finding {
+    let Mail { subject, text, html } = match post.wording.sample(Kind::Warning) {
+        Err(error) => return wrong("mail", error),
+        Ok(mail) => mail,
+    };
+    let outgoing = OutgoingMail {
+        to: to.to_owned(),
+        subject: format!("TEST {subject}"),
+        text,
+        html,
+        message_id: format!("test.{}@{}", daemon::now().as_millisecond(), post.mail.from.email.domain()),
+        in_reply_to: None,
+    };
+    match mailer.deliver(&outgoing).await {
+        Err(error) => wrong("mail", error),
+        Ok(receipt) => fine("mail", format!("a sample went to {}: {}", mask(to), receipt.answer)),
     }
 }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cycle::Cycle;
-use crate::executor::{Executor, Journal, Post};
+use crate::executor::{Asked, Executor, Journal, Post, Setbacks, Users};
 use crate::hub::{
     self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
-    TokenMinter,
+    TokenMinter, UserRemover,
 };
 use crate::notify::Mailer;
 use crate::observer::{Kernels, Observer, Source};
-use crate::policy::{KernelSource, Mode, Policy};
+use crate::policy::{CullUsers, KernelSource, Mode, Policy};
 use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
 use crate::telemetry::{Agents, NvmlSampler};
@@ -36,15 +36,12 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let hub = Hub::new(settings.hub.clone()).map_err(|error| error.to_string())?;
     let mut policy = settings.policy.clone();
     let granted = hub.identity().await.map_err(|error| error.to_string())?.scopes;
-    let mut needs = hub::needed(duties(&policy));
+    let mut needs = hub::needed(duties(settings));
     refuse_without(&hub::missing(&granted, &needs))?;
     let probing = ProbeGrant::best(&granted).filter(|_| settings.probe_kernels);
     needs.extend(probing.map(ProbeGrant::need));
     let mut notes = limited(&hub::limited(&granted, &needs));
     notes.extend(note_on(probing));
-    if settings.users_were_to_be_deleted {
-        notes.push("--cull-users is set, but this program never deletes users.".to_owned());
-    }
     if policy.mode == Mode::Enforce && !policy.can_warn {
         notes.push("Cards are not taken back: without a [mail] section nobody can be warned.".to_owned());
     }
@@ -60,18 +57,20 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
 }
 
 /// Opens the source of readings.
-fn source(settings: &settings::Source) -> Result<Source, String> {
+pub fn source(settings: &settings::Source) -> Result<Source, String> {
     Ok(match settings {
         settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
         settings::Source::Agents(agents) => Source::Agents(Box::new(Agents::new(agents.clone())?)),
     })
 }
 
-/// What the policy asks of the token.
-pub fn duties(policy: &Policy) -> Duties {
+/// What the settings ask of the token.
+pub fn duties(settings: &Settings) -> Duties {
+    let stop = settings.policy.mode == Mode::Enforce;
     Duties {
-        stop: policy.mode == Mode::Enforce,
-        groups: policy.rules.iter().any(|rule| rule.matches.groups.is_some()),
+        stop,
+        groups: settings.policy.rules.iter().any(|rule| rule.matches.groups.is_some()),
+        users: stop && settings.cull_users.is_some(),
     }
 }
 
@@ -90,23 +89,33 @@ pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
 fn executor(settings: &Settings) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
-        Some(post) => Some(self::post(post, mode)?),
+        Some(post) => Some(self::post(post, mode, settings.cycle)?),
         None => None,
     };
     let stopper = match mode {
         Mode::Enforce => Some(Stopper::new(settings.hub.clone()).map_err(|error| error.to_string())?),
         Mode::Observe | Mode::Warn => None,
     };
-    Ok(Executor { post, stopper })
+    let users = settings.cull_users.as_ref().filter(|_| mode == Mode::Enforce);
+    let users = users.map(|cull| users_of(settings, cull)).transpose().map_err(|error| error.to_string())?;
+    Ok(Executor { post, stopper, users })
 }
 
-fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
+fn users_of(settings: &Settings, cull: &CullUsers) -> Result<Users, HubError> {
+    Ok(Users::new(Hub::new(settings.hub.clone())?, UserRemover::new(&settings.hub)?, cull.clone()))
+}
+
+fn post(settings: &PostSettings, mode: Mode, cycle: Duration) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
+        wording: settings.wording.clone(),
         addresses: settings.addresses.clone(),
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
+        limits: settings.limits,
+        setbacks: Setbacks::new(cycle),
+        asked: Asked::default(),
         page: None,
         stops_follow: mode == Mode::Enforce,
     })

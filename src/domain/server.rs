@@ -27,8 +27,9 @@ pub struct Server {
     pub pending: Option<String>,
     /// Whether it answers requests.
     pub ready: bool,
-    /// Candidates for the owner's address by the name of their source (`user_info.email`).
-    pub addresses: Vec<(String, String)>,
+    /// Candidates for the owner's address, and the owner's time zone, by the name of their source
+    /// (`user_info.email`, `user_info.zoneinfo`).
+    pub contacts: Vec<(String, String)>,
     /// Where the spawner says it runs.
     pub spawner: SpawnerState,
     /// The server's path below the public address, `/user/alice/`.

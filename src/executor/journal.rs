@@ -1,10 +1,14 @@
 //! The ledger together with its file: a step counts only once it is saved.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Happening;
-use crate::domain::ServerId;
-use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
+use crate::domain::{ServerId, UserName};
+use crate::message::reasons;
+use crate::policy::{Concerned, Keep, Ledger, Plan, Policy, Record, Snapshot, Waiting, Warning};
+use crate::store::looks::Look;
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
@@ -32,6 +36,7 @@ impl Journal {
 
     /// Folds a snapshot in.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        self.ledger.watches(snapshot.at);
         self.ledger.observe(snapshot, policy);
     }
 
@@ -79,16 +84,77 @@ impl Journal {
         self.save()
     }
 
-    /// Somebody keeps a session.
-    pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<(), StoreError> {
-        self.ledger.kept(id, keep);
+    /// The owner is about to be told that a warning was taken back; returns which.
+    pub fn withdrawn(
+        &mut self,
+        id: &ServerId,
+        or_not: Option<Warning>,
+    ) -> Result<Option<Warning>, StoreError> {
+        let warning = self.ledger.withdrawn(id, or_not);
+        self.save()?;
+        Ok(warning)
+    }
+
+    /// The owner is about to be told of kernels that wait; or was, after all, not.
+    pub fn noticed(
+        &mut self,
+        id: &ServerId,
+        kernels: &[Waiting],
+        at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.ledger.noticed(id, kernels.iter(), at);
         self.save()
+    }
+
+    /// Somebody keeps a session. Returned is what to log of it.
+    pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<Happening, StoreError> {
+        let kept = Happening::to(id, keep.at, "kept", reasons::kept(&keep));
+        self.ledger.kept(id, keep);
+        self.save()?;
+        Ok(kept)
+    }
+
+    /// The admins are about to be told that stops are frozen; or (`None`) could not be told.
+    pub fn freeze_told(&mut self, at: Option<Timestamp>) -> Result<(), StoreError> {
+        self.ledger.freeze_told(at);
+        self.save()
+    }
+
+    /// Somebody is about to be told of an exemption's end; or (`None`) could not be told.
+    pub fn ending_told(
+        &mut self,
+        rule: &str,
+        whom: Concerned,
+        end: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.ledger.ending_told(rule, whom, end);
+        self.save()
+    }
+
+    /// An admin lifts the freeze. Returned is what to log of it; nothing where there is none.
+    pub fn lift_freeze(&mut self, by: &str, at: Timestamp) -> Result<Option<Happening>, StoreError> {
+        let Some(lifted) = self.ledger.lift_freeze(by, at) else {
+            return Ok(None);
+        };
+        let lifted = Happening::to_all(at, "lifted", reasons::lifted(lifted));
+        self.save()?;
+        Ok(Some(lifted))
     }
 
     /// A server was stopped.
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);
         self.save()
+    }
+
+    /// The looks of `plan` and `explain` since they were last asked for.
+    pub fn take_looks(&mut self) -> Result<Vec<Look>, StoreError> {
+        self.store.take_looks()
+    }
+
+    /// How many warnings and reminders each owner got since `begins`.
+    pub fn letters_since(&self, begins: Timestamp) -> Result<BTreeMap<UserName, usize>, StoreError> {
+        self.store.moments_of(&["warned", "reminded"], begins)
     }
 
     /// Appends to the log.
@@ -105,6 +171,7 @@ impl Journal {
     fn save(&mut self) -> Result<(), StoreError> {
         self.store.save(&self.ledger)?;
         self.ledger.unsaved.clear();
+        self.ledger.unsaved_keeps.clear();
         Ok(())
     }
 }

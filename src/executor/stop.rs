@@ -44,7 +44,7 @@ enum Ending {
 
 /// What its owner is told.
 struct Told {
-    server: Server,
+    server: Box<Server>,
     notice: SessionNotice,
     /// Absent only for a server without a card, where nobody can be warned.
     warning: Option<Warning>,
@@ -69,7 +69,7 @@ impl Executor {
         let due: Vec<_> =
             due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
         let stops = due.into_iter().map(|(decision, known)| async move {
-            (decision, stop(decision, policy, known, observer, stopper, clock).await)
+            (decision, stop(decision, plan.waiting, policy, known, observer, stopper, clock).await)
         });
         let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
         let (mut orphans, mut saved) = (Vec::new(), Ok(()));
@@ -117,11 +117,12 @@ impl Ending {
 fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
     let record = ledger.records.get_key_value(id);
     let records = record.map(|(id, record)| (id.clone(), record.clone())).into_iter().collect();
-    Ledger { records, freeze: ledger.freeze.clone(), ..Ledger::default() }
+    Ledger { records, freeze: ledger.freeze.clone(), began: ledger.began, ..Ledger::default() }
 }
 
 async fn stop(
     decision: &Decision,
+    waiting: Option<u32>,
     policy: &Policy,
     known: Ledger,
     observer: &Observer,
@@ -137,7 +138,7 @@ async fn stop(
     if session.server.started != decision.started {
         return Ending::CalledOff("it was restarted".to_owned());
     }
-    let told = match still_due(&session, policy, known, clock()) {
+    let told = match still_due(&session, waiting, policy, known, clock()) {
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
@@ -150,13 +151,19 @@ async fn stop(
 }
 
 /// Asks the planner again, with what is known of this session now.
-fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timestamp) -> Result<Told, String> {
+fn still_due(
+    session: &Session,
+    waiting: Option<u32>,
+    policy: &Policy,
+    mut ledger: Ledger,
+    now: Timestamp,
+) -> Result<Told, String> {
     let snapshot = Snapshot {
         at: now,
         sessions: Ok(vec![session.clone()]),
         complete: false,
         telemetry_down: None,
-        waiting: 0,
+        waiting,
     };
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);
@@ -168,7 +175,7 @@ fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timest
     let record = ledger.records.get(&session.server.id).ok_or_else(changed)?;
     let warning = record.warning.clone();
     let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
-    let notice = session_notice(session, decision, record, deadline).ok_or_else(changed)?;
+    let notice = session_notice(session, decision, record, deadline, waiting).ok_or_else(changed)?;
     Ok(Told { server: session.server.clone(), notice, warning })
 }
 

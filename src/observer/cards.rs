@@ -1,5 +1,6 @@
 //! Which session holds which card, on however many machines.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::homes::Homes;
@@ -68,6 +69,11 @@ impl Cards {
         self.places.iter().map(|place| &place.machine)
     }
 
+    /// Whether a process of this server was found.
+    pub fn is_here(&self, id: &ServerId) -> bool {
+        self.found(id).next().is_some()
+    }
+
     /// What of a server holds memory on its cards; a kernel is named by its notebook where `jupyter` knows that.
     pub fn holds_of(&self, id: &ServerId, jupyter: Option<&Jupyter>) -> Vec<Hold> {
         let notebook = |hold: &Hold| {
@@ -96,7 +102,7 @@ impl Cards {
     }
 
     /// Remembers on which machines the servers are.
-    pub(super) fn note(&self, servers: &[Server], homes: &mut Homes) {
+    pub(super) fn note<'a>(&self, servers: impl Iterator<Item = &'a Server>, homes: &mut Homes) {
         let whole = self.silent().next().is_none();
         let found = |id: &ServerId| self.found(id).map(|place| place.machine.name.as_str()).collect();
         homes.note(servers, found, whole);
@@ -198,7 +204,10 @@ fn is_local(spawner: &SpawnerState) -> bool {
 }
 
 /// The servers that may be on a machine, by what leads to their processes there.
-pub(super) fn on(machine: &Machine, servers: &[Running]) -> Vec<Running> {
+pub(super) fn on<'a>(machine: &Machine, servers: &'a [Running]) -> Cow<'a, [Running]> {
+    if machine.ours && servers.iter().all(|(_, spawner)| spawner.host.is_none()) {
+        return Cow::Borrowed(servers); // there may be thousands
+    }
     let may = |(id, spawner): &Running| {
         let named = spawner.host.as_deref();
         if named.map_or(machine.ours, |host| machine.is_called(host)) {

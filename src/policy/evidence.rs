@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::earlier;
-use super::{KernelSource, Policy, Session, Thresholds};
+use super::{KernelSource, Policy, Session, Thresholds, Waits, waits};
 use crate::domain::{GpuId, GpuSample, Jupyter, KernelState};
 
 /// What is known of one session up to now.
@@ -25,6 +25,9 @@ pub struct Evidence {
     /// The cards that it no longer holds: giving a card back undoes no work.
     #[serde(default)]
     pub given_up: Option<GivenUp>,
+    /// The kernels that are busy, and how long the CPU has rested meanwhile.
+    #[serde(default)]
+    pub waits: Waits,
 }
 
 /// What is remembered of the cards that a session no longer holds.
@@ -64,6 +67,12 @@ pub struct CardEvidence {
     pub seen_until: Timestamp,
     /// How much of the time since the clock was watched.
     pub covered: SignedDuration,
+    /// How much of the time up to the last look it was seen at rest.
+    #[serde(default)]
+    pub rested: SignedDuration,
+    /// How much of the time up to the last look was not watched: the newest reading may be as old.
+    #[serde(default)]
+    pub unwatched: SignedDuration,
     /// Device memory held at the last reading, in bytes.
     pub memory_used: Option<u64>,
     /// Processes on it at the last reading.
@@ -103,7 +112,14 @@ enum Reading {
 impl Evidence {
     /// Evidence of a session seen for the first time: its start is the last sign known.
     pub fn new(started: Timestamp) -> Self {
-        Self { cards: BTreeMap::new(), used: started, used_by: None, present: started, given_up: None }
+        Self {
+            cards: BTreeMap::new(),
+            used: started,
+            used_by: None,
+            present: started,
+            given_up: None,
+            waits: Waits::new(),
+        }
     }
 
     /// The card whose clock is the latest, since one active card keeps them all.
@@ -116,9 +132,15 @@ impl Evidence {
         self.cards.values().map(|card| card.coverage(now)).fold(1.0, f64::min)
     }
 
+    /// How old the newest reading of a card may be, over all cards.
+    pub fn unwatched(&self) -> SignedDuration {
+        self.cards.values().map(|card| card.unwatched).max().unwrap_or(SignedDuration::ZERO)
+    }
+
     /// Folds one observation in.
     pub fn observe(&mut self, session: &Session, at: Timestamp, policy: &Policy) {
         self.observe_people(session, at, policy);
+        waits::observe(&mut self.waits, session, at, policy);
         match &session.gpus {
             Ok(samples) => self.observe_cards(samples, at, policy),
             Err(why) => {
@@ -199,6 +221,8 @@ impl CardEvidence {
             last_active: active.then_some(at),
             seen_until: at,
             covered: SignedDuration::ZERO,
+            rested: SignedDuration::ZERO,
+            unwatched: SignedDuration::ZERO,
             memory_used: sample.memory_used,
             processes: sample.processes,
             watch: watch(sample, reading),
@@ -208,6 +232,7 @@ impl CardEvidence {
     fn observe(&mut self, sample: &GpuSample, at: Timestamp, policy: &Policy) {
         self.begin_anew_if_set_back(at, policy.max_gap);
         let reading = read(sample, &policy.thresholds);
+        self.rested = SignedDuration::ZERO;
         self.model.clone_from(&sample.model);
         self.memory_used = sample.memory_used;
         self.processes = sample.processes;
@@ -223,6 +248,7 @@ impl CardEvidence {
     fn worked(&mut self, at: Timestamp) {
         self.last_active = Some(self.last_active.map_or(at, |before| before.max(at)));
         self.seen_until = self.seen_until.max(at);
+        self.unwatched = SignedDuration::ZERO;
         self.move_clock(at, ClockMove::Activity, SignedDuration::ZERO);
     }
 
@@ -233,9 +259,11 @@ impl CardEvidence {
         }
         let covered = signed(sample.covered).min(elapsed);
         self.seen_until = at;
+        self.unwatched = elapsed - covered;
+        self.rested = covered;
         if signed(sample.largest_gap) > max_gap {
             self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
-        } else if elapsed - covered > max_gap {
+        } else if self.unwatched > max_gap {
             self.move_clock(earlier(at, covered), ClockMove::Gap, covered);
         } else {
             self.covered += covered;
@@ -252,6 +280,7 @@ impl CardEvidence {
     fn missed(&mut self, at: Timestamp, max_gap: SignedDuration, why: &str) {
         self.begin_anew_if_set_back(at, max_gap);
         self.watch = Watch::Unreadable(why.to_owned());
+        self.rested = SignedDuration::ZERO;
         self.gap_until(at, max_gap);
     }
 

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::policy::{LimitKind, Warning};
+use crate::policy::{Concerned, Freeze, Keep, Lifted, LimitKind, Spared, Warning};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
@@ -22,12 +22,34 @@ fn ledger() -> Ledger {
     let mut ledger = Ledger::default();
     ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);
     ledger.records.insert(ServerId::new("a/b @ö", ""), Record::new(at(2_000)));
-    ledger.freeze = Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into() });
+    ledger.freeze =
+        Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into(), told: Some(at(10)) });
+    ledger.lifted = Some(Lifted { by: "root".to_owned(), at: at(8), since: at(7), flipped: 12 });
+    ledger.kept(&ServerId::new("a/b @ö", "that is gone"), keep(at(3_000)));
+    ledger.unsaved_keeps.clear();
+    let spared = Spared {
+        since: at(1),
+        idle: [("A100".to_owned(), SignedDuration::from_mins(5))].into(),
+        told: [(Concerned::Owner, at(20_000))].into(),
+    };
+    ledger.spared.insert("standby".to_owned(), spared);
     ledger
 }
 
+fn keep(given: Timestamp) -> Keep {
+    let (by, reason) = ("a/b @ö".to_owned(), Some("thesis".to_owned()));
+    Keep {
+        until: given + SignedDuration::from_hours(8),
+        by,
+        at: given,
+        reason,
+        cost: SignedDuration::from_hours(8),
+    }
+}
+
 fn unsaved(ledger: Ledger) -> Ledger {
-    Ledger { unsaved: ledger.records.keys().cloned().collect(), ..ledger }
+    let unsaved = ledger.records.keys().cloned().collect();
+    Ledger { unsaved, unsaved_keeps: ledger.keeps.keys().cloned().collect(), ..ledger }
 }
 
 #[test]
@@ -46,7 +68,9 @@ fn a_session_that_is_gone_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
     store.save(&unsaved(ledger())).unwrap();
-    store.save(&Ledger { unsaved: unsaved(ledger()).unsaved, ..Ledger::default() }).unwrap();
+    let all = unsaved(ledger());
+    let (unsaved, unsaved_keeps) = (all.unsaved, all.unsaved_keeps);
+    store.save(&Ledger { unsaved, unsaved_keeps, ..Ledger::default() }).unwrap();
     assert_eq!(store.load().unwrap(), Ledger::default());
 }
 
@@ -115,4 +139,22 @@ fn what_happened_is_kept_in_order() {
     let mut rows = store.connection.prepare("SELECT event FROM event ORDER BY id").unwrap();
     let events: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(events, ["warned", "stopped"]);
+}
+
+#[test]
+fn letters_are_counted_by_their_moment_not_by_the_servers_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("ledger.sqlite")).unwrap();
+    let entry = |seconds, server, event: &str| Entry {
+        at: at(seconds),
+        server: Some(ServerId::new("nora", server)),
+        event: event.to_owned(),
+        reason: String::new(),
+    };
+    let two_in_one = [entry(100, "a", "warned"), entry(100, "b", "warned")];
+    let others = [entry(200, "a", "reminded"), entry(300, "a", "stopped"), entry(10, "a", "warned")];
+    store.log(&two_in_one).unwrap();
+    store.log(&others).unwrap();
+    let counted = store.moments_of(&["warned", "reminded"], at(50)).unwrap();
+    assert_eq!(counted, [(UserName("nora".to_owned()), 2)].into());
 }
