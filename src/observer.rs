@@ -86,9 +86,9 @@ impl Observer {
 
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
-        let began = Instant::now();
+        let moment = Moment { at: now, began: Instant::now() };
         let mut listing = self.hub.servers().await;
-        let hub_behind = self.hub_behind(Moment { at: now, began });
+        let hub_behind = self.hub_behind(moment);
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing, hub_behind);
         }
@@ -101,7 +101,7 @@ impl Observer {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let cards = self.source.look(ask, &self.running, Some(&mut self.held), now).await;
+        let cards = self.source.look(ask, &self.running, Some(&mut self.held), moment.now()).await;
         cards.note(servers.iter().map(Box::as_ref), &mut self.homes);
         if complete {
             self.homes.keep_only(&servers);
@@ -112,7 +112,7 @@ impl Observer {
         self.keep_running_here(&servers, &cards);
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &self.homes, &cpu)).collect();
-        let slow = self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        let slow = self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
         if !hub_behind.is_zero() {
             troubles.push(format!(
                 "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
@@ -160,7 +160,7 @@ impl Observer {
         self.footprints(|footprints| disown(footprints, &mut server, behind));
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
-        let cards = self.source.look_fresh(&running, self.homes.only(&server), now).await;
+        let cards = self.source.look_fresh(&running, self.homes.only(&server), moment.now()).await;
         let gpus = cards.of(&server, &self.homes);
         let table = ProcessTable::read().ok();
         let (jupyter, _) = self.ask(&server, table.as_ref(), moment).await;

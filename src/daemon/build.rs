@@ -67,7 +67,7 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
 pub fn source(settings: &settings::Source) -> Result<Source, String> {
     Ok(match settings {
         settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
-        settings::Source::Agents(agents) => Source::Agents(Agents::new(agents.clone())?),
+        settings::Source::Agents(agents) => Source::Agents(Box::new(Agents::new(agents.clone())?)),
     })
 }
 

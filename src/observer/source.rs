@@ -22,7 +22,7 @@ pub enum Source {
     /// The cards of this machine.
     Nvml(Arc<NvmlSampler>),
     /// The cards of other machines.
-    Agents(Agents),
+    Agents(Box<Agents>),
 }
 
 impl Source {
