@@ -8,7 +8,12 @@
 //! `ratio NAME VALUE LIMIT`: what a card costs among 10 000 beside among 1 000; what a look costs with a limit of a day
 //! beside an hour. The exit code is 1 if a value is over its limit.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement that fails should stop at once")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a measurement that fails should stop at once"
+)]
 
 #[path = "../tests/prometheus/servers.rs"]
 #[allow(dead_code, reason = "tests use more of it")]

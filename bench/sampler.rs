@@ -63,7 +63,7 @@ fn pretended_driver(folder: &Path) -> PathBuf {
     fs::copy(built, &library).unwrap();
     let card = |index: usize| {
         json!({"uuid": format!("GPU-{index}"), "name": "NVIDIA H100 80GB HBM3", "memory_total": 85_899_345_920_u64,
-            "gpm": index % 2 == 0, "processes": [{"pid": std::process::id(), "memory": 1_000_000_000,
+            "gpm": index.is_multiple_of(2), "processes": [{"pid": std::process::id(), "memory": 1_000_000_000,
             "load": [{"from": 0.0, "sm": 40.0, "dram": 10.0}]}]})
     };
     let devices: Vec<_> = (0..CARDS).map(card).collect();

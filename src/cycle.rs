@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
-use crate::message::{FrozenNotice, reasons};
+use crate::message::reasons;
 use crate::observer::{Card, Observer};
-use crate::policy::{Action, FreezeChange, HeldBack, Mode, Plan, Policy, Snapshot, Verdict, plan};
+use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
 
 /// Everything one pass needs.
@@ -44,13 +44,22 @@ impl Cycle {
     /// Runs one pass. Whatever fails is in the report; nothing is stopped that could not be saved.
     pub async fn run(&mut self, clock: Clock) -> CycleReport {
         let now = clock();
+        let looks = self.journal.take_looks();
+        self.observer.also_looked(looks.as_deref().unwrap_or_default());
         let seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
         let mut happened = self.noticed(&plan, now);
         let mut troubles = seen.troubles;
+        troubles.extend(looks.err().map(|error| error.to_string()));
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
             troubles.push(format!("nothing more is warned or stopped: {error}"));
+        }
+        if let Some(users) = &mut self.executor.users {
+            let safety = &self.policy.safety;
+            let (done, problems) = users.remove_absent(&plan, self.journal.ledger(), safety, clock).await;
+            happened.extend(done);
+            troubles.extend(problems);
         }
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
@@ -66,11 +75,20 @@ impl Cycle {
 
     /// What the plan found, before anything is done about it.
     fn noticed(&self, plan: &Plan, now: Timestamp) -> Vec<Happening> {
-        let turned_idle = |id| !self.journal.record(id).is_some_and(|record| record.idle);
-        let idle = plan.decisions.iter().filter(|d| matches!(d.judgement.verdict, Verdict::Idle(_)));
-        idle.filter(|d| turned_idle(&d.server))
-            .map(|d| Happening::to(&d.server, now, "idle", reasons::verdict(&d.judgement.verdict)))
-            .collect()
+        let what = |d: &Decision| match (&d.judgement.verdict, self.journal.record(&d.server)) {
+            (Verdict::Idle(_), known) if !known.is_some_and(|record| record.idle) => Some("idle"),
+            // Whoever was warned has an "unmarked".
+            (Verdict::Busy(_) | Verdict::Protected(_), Some(record))
+                if record.idle && record.warning.is_none() =>
+            {
+                Some("recovered")
+            }
+            _ => None,
+        };
+        let told = |d: &Decision| {
+            Some(Happening::to(&d.server, now, what(d)?, reasons::verdict(&d.judgement.verdict)))
+        };
+        plan.decisions.iter().filter_map(told).collect()
     }
 
     async fn execute(
@@ -86,51 +104,16 @@ impl Cycle {
             let why = reasons::verdict(&decision.judgement.verdict);
             happened.push(Happening::to(&decision.server, clock(), "unmarked", why));
         }
-        if let FreezeChange::Begins(_) = plan.freeze {
-            happened.push(self.frozen(plan, clock()).await);
-        }
+        happened.extend(freeze_changed(plan, clock()));
         let Self { executor, journal, observer, policy, orphans, .. } = self;
         orphans.extend(executor.stop_all(plan, policy, journal, observer, clock, happened).await?);
         if let Some(post) = &executor.post {
+            happened.extend(post.tell_of_freeze(plan, policy, journal, clock()).await?);
+            happened.extend(post.tell_of_endings(plan, seen, policy, journal, observer, clock()).await?);
             post.deliver_all(plan, seen, journal, observer, clock, happened).await?;
+            post.deliver_news(plan, seen, journal, observer, clock, happened).await?;
         }
         Ok(())
-    }
-
-    async fn frozen(&self, plan: &Plan, at: Timestamp) -> Happening {
-        let FreezeChange::Begins(freeze) = &plan.freeze else {
-            return Happening::to_all(at, "note", "stops are not frozen");
-        };
-        let what = format!("{} sessions turned idle at once; no server is stopped", freeze.flipped.len());
-        let Some(post) = self.executor.post.as_ref().filter(|_| self.policy.mode == Mode::Enforce) else {
-            return Happening::to_all(at, "frozen", what);
-        };
-        let held = plan.decisions.iter().filter(|d| matches!(d.held_back, Some(HeldBack::Frozen(_))));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share between 0 and 1 in percent"
-        )]
-        let limit_percent = (self.policy.safety.freeze_share * 100.0) as u8;
-        let notice = FrozenNotice {
-            turned_idle: freeze.flipped.len(),
-            watched: plan.decisions.len(),
-            limit_percent,
-            held_back: held.map(|d| d.server.clone()).collect(),
-            since: freeze.since,
-            zone: post.zone.clone(),
-            page: post.page.clone(),
-        };
-        let told = match post.wording.frozen(&notice) {
-            Ok(mail) => post.tell_admins(mail, post.id(&format!("frozen.{}", at.as_second()))).await,
-            Err(error) => Err(crate::notify::DeliveryError::Retryable(error.to_string())),
-        };
-        match told {
-            Ok(()) => Happening::to_all(at, "frozen", format!("{what}; the admins were told")),
-            Err(error) => {
-                Happening::to_all(at, "frozen", format!("{what}; the admins could not be told: {error}"))
-            }
-        }
     }
 
     /// Reports processes that outlived their server, for as long as they do.
@@ -147,5 +130,17 @@ impl Cycle {
             )
         };
         self.orphans.iter().map(words).collect()
+    }
+}
+
+/// That stops froze in this cycle, or that they no longer are.
+fn freeze_changed(plan: &Plan, at: Timestamp) -> Option<Happening> {
+    match &plan.freeze {
+        FreezeChange::Begins(freeze) => {
+            let what = format!("{} sessions turned idle at once; no server is stopped", freeze.flipped.len());
+            Some(Happening::to_all(at, "frozen", what))
+        }
+        FreezeChange::Ends => Some(Happening::to_all(at, "lifted", reasons::THAWED)),
+        FreezeChange::Holds(_) | FreezeChange::None => None,
     }
 }

@@ -5,22 +5,30 @@
 
 mod addresses;
 mod allowance;
+mod endings;
+mod frozen;
 mod journal;
+mod kernels;
 mod letter;
+mod news;
 mod notice;
 mod post;
+mod setbacks;
 mod stop;
+mod users;
 
 use jiff::Timestamp;
 
 use crate::domain::ServerId;
-use crate::hub::Stopper;
+use crate::hub::{KernelStopper, Stopper};
 
-pub use addresses::{AddressBook, AddressSource};
+pub use addresses::{AddressBook, AddressSource, Asked};
 pub use allowance::LetterLimits;
 pub use journal::Journal;
 pub use post::Post;
+pub use setbacks::Setbacks;
 pub use stop::Orphan;
+pub use users::Users;
 
 /// Where the time comes from; only the daemon reads it.
 pub type Clock = fn() -> Timestamp;
@@ -32,6 +40,10 @@ pub struct Executor {
     pub post: Option<Post>,
     /// Present in the mode `enforce`.
     pub stopper: Option<Stopper>,
+    /// Present in the mode `enforce` where users are to be deleted.
+    pub users: Option<Users>,
+    /// Present in the mode `enforce`, where kernels are to be shut down or interrupted and may be asked.
+    pub kernels: Option<KernelStopper>,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the
@@ -66,3 +78,6 @@ impl Happening {
         Self { trouble, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests;

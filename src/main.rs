@@ -11,6 +11,9 @@ use tracing_subscriber::EnvFilter;
 /// How long work in hand may take to end once it was told to.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
+/// Waiting is nearly all it does; each further thread would only hold memory of its own.
+const WORKERS: usize = 2;
+
 fn main() -> ExitCode {
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -27,13 +30,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// As many threads as the machine has cores, unless `threads` says how many.
+/// `threads` for work, or two of them: it is little, and each has memory of its own.
 fn block_on(threads: Option<usize>, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = threads {
-        builder.worker_threads(threads);
-    }
-    let runtime = match builder.enable_all().build() {
+    let runtime = match builder.worker_threads(threads.unwrap_or(WORKERS)).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
     };

@@ -2,6 +2,7 @@
 
 mod address;
 mod cards;
+mod clocks;
 mod cpu;
 mod footprints;
 mod held;
@@ -9,22 +10,26 @@ mod homes;
 mod kernels;
 mod source;
 mod told;
+mod troubles;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
+use url::Url;
 
-use crate::domain::{GpuSample, Jupyter, Server, ServerId, SpawnerState};
+use crate::domain::{GpuSample, Jupyter, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, HubError, Listing};
+use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
 use crate::telemetry::ProcessTable;
 use crate::telemetry::agents::Ask;
-use crate::telemetry::prometheus::Tenant;
 
 pub use cards::{Card, Cards};
+pub use clocks::SlowClocks;
+use clocks::{Moment, corrected};
 use cpu::CpuMeters;
 use footprints::Footprints;
 use held::Held;
@@ -33,6 +38,8 @@ use kernels::Asked;
 pub use kernels::Kernels;
 pub use source::{Resident, Source};
 pub use told::tenant;
+use told::tenants;
+use troubles::troubles;
 
 /// A running server, and what leads to its processes.
 type Running = (ServerId, SpawnerState);
@@ -45,7 +52,7 @@ pub struct Observer {
     source: Source,
     thresholds: Thresholds,
     cpu: CpuMeters,
-    /// The servers of the last look: who else may own a process.
+    /// The servers of the last look that may own a process of a machine whose cards are read.
     running: Vec<Running>,
     held: Held,
     homes: Homes,
@@ -62,6 +69,8 @@ pub struct Observation {
     pub cards: Vec<Card>,
     /// What could not be learned, in words for the admin.
     pub troubles: Vec<String>,
+    /// Whose stamps were taken for later than they say.
+    pub slow: SlowClocks,
 }
 
 impl Observer {
@@ -82,10 +91,11 @@ impl Observer {
 
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
-        let began = Instant::now();
+        let moment = Moment { at: now, began: Instant::now() };
         let mut listing = self.hub.servers().await;
+        let hub_behind = self.hub_behind(moment);
         if let Ok(listing) = &mut listing {
-            self.disown_our_stamps(listing);
+            self.disown_our_stamps(listing, hub_behind);
         }
         let mut troubles = troubles(listing.as_ref());
         let complete = listing.as_ref().is_ok_and(Listing::is_complete);
@@ -96,17 +106,33 @@ impl Observer {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let cards = self.source.look(ask, &self.running, &tenants(&servers), Some(&mut self.held), now).await;
-        cards.note(&servers, &mut self.homes);
+        let cards = self
+            .source
+            .look(
+                ask,
+                &self.running,
+                &tenants(servers.iter().map(Box::as_ref)),
+                Some(&mut self.held),
+                moment.now(),
+            )
+            .await;
+        cards.note(servers.iter().map(Box::as_ref), &mut self.homes);
         if complete {
             self.homes.keep_only(&servers);
         }
         troubles.extend(cards.troubles());
         let table = ProcessTable::read().ok();
         let cpu = self.cpu.measure(&cards, &self.running, now);
+        self.keep_running_here(&servers, &cards);
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| unasked(server, &cards, &self.homes, &cpu)).collect();
-        self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+        let slow = self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
+        if !hub_behind.is_zero() {
+            troubles.push(format!(
+                "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
+                reasons::length(hub_behind)
+            ));
+        }
         for session in
             sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()))
         {
@@ -118,11 +144,24 @@ impl Observer {
                 complete,
                 sessions: unlisted.map_or(Ok(sessions), Err),
                 telemetry_down: cards.down(),
-                waiting: 0,
+                waiting: None,
             },
             cards: cards.devices,
             troubles,
+            slow: SlowClocks { hub: hub_behind, servers: slow },
         }
+    }
+
+    /// Forgets the servers that run on other machines, of which there may be thousands. Those of a user who
+    /// also has one here stay, since with them it may be unsure whose a process is.
+    fn keep_running_here(&mut self, servers: &[Box<Server>], cards: &Cards) {
+        if cards.troubles().next().is_some() {
+            return;
+        }
+        let may_be_here = servers.iter().filter(|server| !server.ready || cards.is_here(&server.id));
+        let here: BTreeSet<&UserName> = may_be_here.map(|server| &server.id.user).collect();
+        self.running.retain(|(id, _)| here.contains(&id.user));
+        self.running.shrink_to_fit();
     }
 
     /// Looks at one server again, just before it is stopped. `None`: the Hub knows it no longer.
@@ -131,18 +170,18 @@ impl Observer {
         let Some(mut server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
-        self.footprints(|footprints| disown(footprints, &mut server));
+        let behind = self.hub_behind(moment);
+        self.footprints(|footprints| disown(footprints, &mut server, behind));
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
-        let cards = self
-            .source
-            .look_fresh(&running, &tenants(std::slice::from_ref(&server)), self.homes.only(&server), now)
-            .await;
+        let tenants = tenants([&server].into_iter());
+        let only = self.homes.only(&server);
+        let cards = self.source.look_fresh(&running, &tenants, only, moment.now()).await;
         let gpus = cards.of(&server, &self.homes);
         let table = ProcessTable::read().ok();
-        let jupyter = self.ask(&server, table.as_ref(), moment).await;
+        let (jupyter, _) = self.ask(&server, table.as_ref(), moment).await;
         let holds = cards.holds_of(id, jupyter.as_ref().ok());
-        Ok(Some(Session { server, jupyter, gpus, cpu: None, holds }))
+        Ok(Some(Session { server: Box::new(server), jupyter, gpus, cpu: None, holds }))
     }
 
     /// Asks one server, and remembers when that left a trace.
@@ -151,22 +190,39 @@ impl Observer {
         server: &Server,
         table: Option<&ProcessTable>,
         moment: Moment,
-    ) -> Result<Jupyter, String> {
+    ) -> (Result<Jupyter, String>, SignedDuration) {
         let began = moment.now();
-        let Asked { jupyter, left_trace } = self.kernels.ask(server, table).await;
+        let Asked { jupyter, left_trace, dated } = self.kernels.ask(server, table).await;
         if left_trace {
-            self.footprints(|footprints| footprints.left(&server.id, began, moment.now()));
+            self.footprints(|footprints| footprints.left(server, began, moment.now()));
         }
-        jupyter
+        let behind = moment.behind(dated);
+        (jupyter.map(|jupyter| corrected(jupyter, behind)), behind)
     }
 
-    fn disown_our_stamps(&self, listing: &mut Listing) {
+    fn hub_behind(&self, moment: Moment) -> SignedDuration {
+        moment.behind(self.hub.dated())
+    }
+
+    fn disown_our_stamps(&self, listing: &mut Listing, behind: SignedDuration) {
         self.footprints(|footprints| {
-            listing.servers.iter_mut().for_each(|server| disown(footprints, server));
+            listing.servers.iter_mut().for_each(|server| disown(footprints, server, behind));
             if listing.is_complete() {
                 footprints
                     .keep_only(|id| listing.servers.binary_search_by(|server| server.id.cmp(id)).is_ok());
             }
+        });
+    }
+
+    /// The looks so far that left a trace.
+    pub fn looks(&self) -> Vec<(ServerId, Timestamp, Timestamp)> {
+        self.footprints(|footprints| footprints.all().collect())
+    }
+
+    /// Looks of other processes of this program.
+    pub fn also_looked(&self, looks: &[(ServerId, Timestamp, Timestamp)]) {
+        self.footprints(|footprints| {
+            looks.iter().for_each(|(id, began, ended)| footprints.also(id, *began, *ended))
         });
     }
 
@@ -194,28 +250,68 @@ impl Observer {
         &self.source
     }
 
+    /// The processes of these kernels of a server that are on a card, as they are now.
+    pub async fn on_cards(&self, id: &ServerId, kernels: &[String], now: Timestamp) -> Vec<Resident> {
+        self.source.look(Ask::Again, &self.running, &[], None, now).await.on_cards(id, kernels, &self.running)
+    }
+
+    /// Does something to a server at the address where its kernels are asked. What that leaves at the Hub is
+    /// known as our own.
+    pub async fn at_its_address<T>(
+        &self,
+        server: &Server,
+        now: Timestamp,
+        work: impl AsyncFnOnce(&Url) -> T,
+    ) -> Result<T, &'static str> {
+        let table = ProcessTable::read().ok();
+        let address = address::of(server, table.as_ref(), self.kernels.public_url.as_ref());
+        let address = address.ok_or("its own address is not known: set hub.public_url")?;
+        let moment = Moment { at: now, began: Instant::now() };
+        let done = work(&address.base).await;
+        if address.through_proxy {
+            self.footprints(|footprints| footprints.left(server, now, moment.now()));
+        }
+        Ok(done)
+    }
+
+    /// The kernels of a server as they are now.
+    pub async fn kernels(&self, server: &Server, now: Timestamp) -> Result<Jupyter, String> {
+        let table = ProcessTable::read().ok();
+        self.ask(server, table.as_ref(), Moment { at: now, began: Instant::now() }).await.0
+    }
+
     /// The Hub's record of one server as it is now.
     pub async fn server(&self, id: &ServerId) -> Result<Option<Server>, HubError> {
         self.hub.server(id).await
     }
 
-    /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
-    async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>, moment: Moment) {
-        let rests =
-            |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+    /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question. By how
+    /// much the clocks of some run behind.
+    async fn ask_kernels(
+        &self,
+        sessions: &mut [Session],
+        table: Option<&ProcessTable>,
+        moment: Moment,
+    ) -> BTreeMap<ServerId, SignedDuration> {
+        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let counts = |gpus: &[GpuSample]| !gpus.is_empty() && (self.kernels.of_working || !works(gpus));
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| counts(gpus)));
         let asked = to_ask.map(|session| async {
-            session.jupyter = self.ask(&session.server, table, moment).await;
+            let (jupyter, behind) = self.ask(&session.server, table, moment).await;
+            session.jupyter = jupyter;
+            (!behind.is_zero()).then(|| (session.server.id.clone(), behind))
         });
-        futures::stream::iter(asked)
-            .for_each_concurrent(self.kernels.concurrency.max(1), |asked| asked)
-            .await;
+        let asked = futures::stream::iter(asked).buffer_unordered(self.kernels.concurrency.max(1));
+        asked.filter_map(std::future::ready).collect().await
     }
 }
 
 /// A session whose kernels were not asked (yet).
-fn unasked(server: Server, cards: &Cards, homes: &Homes, cpu: &BTreeMap<ServerId, f64>) -> Session {
+fn unasked(mut server: Box<Server>, cards: &Cards, homes: &Homes, cpu: &BTreeMap<ServerId, f64>) -> Session {
     let gpus = cards.of(&server, homes);
+    if gpus.is_err() {
+        server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
+    }
     let why = match &gpus {
         Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
         Ok(_) => "not asked: a card of it works",
@@ -225,45 +321,8 @@ fn unasked(server: Server, cards: &Cards, homes: &Homes, cpu: &BTreeMap<ServerId
     Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
 }
 
-/// An instant, and how to tell the time since.
-#[derive(Clone, Copy)]
-struct Moment {
-    at: Timestamp,
-    began: Instant,
-}
-
-impl Moment {
-    fn now(&self) -> Timestamp {
-        let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or(SignedDuration::ZERO);
-        self.at.checked_add(passed).unwrap_or(self.at)
-    }
-}
-
-fn tenants(servers: &[Server]) -> Vec<(ServerId, Tenant)> {
-    servers.iter().filter_map(|server| Some((server.id.clone(), tenant(server)?))).collect()
-}
-
-fn disown(footprints: &mut Footprints, server: &mut Server) {
+/// The Hub's stamp in our time, and only where it is not our own doing.
+fn disown(footprints: &mut Footprints, server: &mut Server, behind: SignedDuration) {
+    server.last_activity = clocks::later(server.last_activity, behind);
     server.last_activity = footprints.without_ours(&server.id, server.started, server.last_activity);
-}
-
-fn troubles(listing: Result<&Listing, &HubError>) -> Vec<String> {
-    let mut troubles = Vec::new();
-    match listing {
-        Err(error) => troubles.push(format!("the servers cannot be listed: {error}")),
-        Ok(listing) => {
-            troubles.extend(
-                listing.incomplete.iter().map(|part| format!("part of the list did not come: {part}")),
-            );
-            let skipped = listing.skipped.len();
-            if skipped > 0 {
-                troubles.push(format!("{skipped} entries of the Hub's list could not be read; see the log"));
-            }
-            if listing.hidden.state > 0 {
-                troubles
-                    .push("the Hub hides where servers run: grant the scope admin:server_state".to_owned());
-            }
-        }
-    }
-    troubles
 }

@@ -103,7 +103,7 @@ pub enum Command {
     },
     /// Print a mail with made-up data, in the words of `mail.templates` where that is set; all without a name
     MailPreview {
-        /// warning, notice, reminder, stopped, no-address or frozen
+        /// warning, notice, reminder, stopped, withdrawn, waiting, exemption, unreachable or frozen
         #[arg(value_name = "MAIL")]
         kind: Option<Kind>,
         /// The HTML part instead of the text
@@ -123,8 +123,12 @@ pub enum Command {
         #[arg(long, default_value = "10s", value_name = "TIME")]
         time: humantime::Duration,
     },
-    /// Replay traces through the same policy, as mode enforce; fails when an expectation is not met
+    /// Replay traces through the same policy, as mode enforce unless --mode says otherwise; fails when an
+    /// expectation is not met
     Simulate {
+        /// A second config: both policies side by side, in stops, GPU-hours freed and stops to be regretted
+        #[arg(long, value_name = "FILE")]
+        compare: Option<PathBuf>,
         /// Traces, as `run --record` writes them
         #[arg(required = true, value_name = "TRACE")]
         traces: Vec<PathBuf>,

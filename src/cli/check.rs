@@ -1,5 +1,7 @@
 //! `check`: the doctor. One line for each thing the service needs, with the remedy.
 
+mod rules;
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -58,6 +60,7 @@ async fn examine(settings: &Settings, sources: &Sources, sample_to: Option<&str>
     let mut findings = vec![fine("config", format!("{file}; mode {}", settings.policy.mode))];
     findings.extend(hub(settings).await);
     findings.extend(cards(settings).await);
+    findings.extend(rules::rules(settings).await);
     findings.push(ledger(settings));
     findings.push(mail(settings, sample_to).await);
     findings
@@ -86,7 +89,7 @@ async fn hub(settings: &Settings) -> Vec<Finding> {
 }
 
 fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
-    let needs = hub::needed(daemon::duties(&settings.policy));
+    let needs = hub::needed(daemon::duties(settings));
     let missing = hub::missing(granted, &needs).into_iter();
     let missing = missing.map(|need| {
         wrong("scopes", format!("{} is missing: {}; add it to the service's role", need.scope, need.why))
@@ -96,8 +99,9 @@ fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
         note("scopes", format!("{} holds for some only: {}", need.scope, filters.join(", ")))
     });
     let probing = ProbeGrant::best(granted).filter(|_| settings.probe_kernels);
+    let needed = daemon::kernels_needed(&settings.policy, probing).map(|words| wrong("scopes", words));
     let probing = daemon::note_on(probing).map(|words| note("scopes", words));
-    let found: Vec<Finding> = missing.chain(limited).chain(probing).collect();
+    let found: Vec<Finding> = missing.chain(limited).chain(needed).chain(probing).collect();
     if found.is_empty() {
         return vec![fine("scopes", format!("all that mode {} needs", settings.policy.mode))];
     }
@@ -126,7 +130,7 @@ async fn labelled_cards(prometheus: &PrometheusSettings, settings: &Settings) ->
         Ok(hub) => hub.servers().await.map(|listing| listing.servers).unwrap_or_default(),
         Err(_) => Vec::new(), // said of the Hub already
     };
-    let tenants: Vec<_> = servers.iter().filter_map(observer::tenant).collect();
+    let tenants: Vec<_> = servers.iter().filter_map(|server| observer::tenant(server)).collect();
     let examined = match Prometheus::new(prometheus.clone()) {
         Ok(prometheus) => prometheus.examine(&tenants, daemon::now()).await,
         Err(error) => Err(error),
@@ -207,13 +211,10 @@ fn card(reading: &DeviceReading) -> Finding {
 
 fn ledger(settings: &Settings) -> Finding {
     let path = settings.store.display();
-    match Store::open_read_only(&settings.store) {
+    match Store::examine(&settings.store) {
         Err(error) => wrong("ledger", error),
         Ok(None) => fine("ledger", format!("{path} will be made at the first start")),
-        Ok(Some(store)) => match store.load() {
-            Err(error) => wrong("ledger", error),
-            Ok(ledger) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
-        },
+        Ok(Some(ledger)) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod args;
 mod cards;
 mod check;
+mod exempt;
 mod explain;
 mod look;
 mod mail_preview;
@@ -48,7 +49,10 @@ pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode>
             true
         }
         Some(Command::Cards { time }) => cards::run(time.into()).await?,
-        Some(Command::Simulate { traces }) => simulate::run(&traces, sources.file.as_deref(), format)?,
+        Some(Command::Simulate { traces, compare }) => {
+            let (config, compare) = (sources.file.as_deref(), compare.as_deref());
+            simulate::run(&simulate::Simulation { traces: &traces, config, compare, mode, format })?
+        }
     };
     Ok(ExitCode::from(if fine { FINE } else { WRONG }))
 }

@@ -4,20 +4,24 @@ use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
 use serde_json::json;
 
 use super::look::{Look, look};
-use super::{Format, say, say_json};
+use super::{Format, exempt, say, say_json};
 use crate::cycle::CycleReport;
 use crate::domain::ServerId;
 use crate::message::reasons;
 use crate::observer::Card;
-use crate::policy::{Action, Decision, Verdict};
+use crate::policy::{Action, Decision, IdleKind, Verdict, exemptions};
 use crate::settings::{Cost, Sources};
 
 /// Prints the plan of one cycle; `false` where something could not be learned.
 pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
-    let Look { report, policy, notes, cost, .. } = look(sources).await?;
+    let Look { report, ledger, policy, notes, cost, .. } = look(sources).await?;
     let decisions = &report.plan.decisions;
+    let exempted = exemptions(&policy, &ledger, &report.plan);
     match format {
-        Format::Json => decisions.iter().for_each(|decision| say_json(&as_json(decision))),
+        Format::Json => {
+            decisions.iter().for_each(|decision| say_json(&as_json(decision)));
+            exempted.iter().for_each(|exempted| say_json(&exempt::as_json(exempted, &cost)));
+        }
         Format::Text => {
             say(&format!(
                 "mode {}, {} servers, at {}",
@@ -29,6 +33,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
                 say(&table(decisions).to_string());
             }
             say(&idle_cards(&report, &cost));
+            exempted.iter().for_each(|exempted| say(&exempt::line(exempted, &cost, report.at)));
             report.cards.iter().filter_map(shared).for_each(|line| say(&line));
             for card in report.cards.iter().filter(|card| !card.unattributed.is_empty()) {
                 for process in &card.unattributed {
@@ -66,7 +71,8 @@ fn shared(card: &Card) -> Option<String> {
 /// How much is idle, and what that costs where prices are known.
 fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
     let idle = |id: &ServerId| {
-        report.plan.of(id).is_some_and(|decision| matches!(decision.judgement.verdict, Verdict::Idle(_)))
+        let at_rest = |verdict: &Verdict| matches!(verdict, Verdict::Idle(i) if i.kind != IdleKind::AtWork);
+        report.plan.of(id).is_some_and(|decision| at_rest(&decision.judgement.verdict))
     };
     let sessions = || report.snapshot.sessions.iter().flatten().filter(|session| idle(&session.server.id));
     let models: Vec<&str> =
@@ -104,6 +110,8 @@ fn as_json(decision: &Decision) -> serde_json::Value {
         Action::Remind { .. } => "remind",
         Action::Stop => "stop",
         Action::Unmark => "unmark",
+        Action::Withdraw => "withdraw",
+        Action::Notice(_) => "notice",
     });
     json!({
         "server": decision.server,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cycle::Cycle;
-use crate::executor::{Executor, Journal, Post};
+use crate::executor::{Asked, Executor, Journal, Post, Setbacks, Users};
 use crate::hub::{
-    self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
-    TokenMinter,
+    self, Duties, Hub, HubError, KernelStopper, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed,
+    Stopper, TokenMinter, UserRemover,
 };
 use crate::notify::Mailer;
 use crate::observer::{Kernels, Observer, Source};
-use crate::policy::{KernelSource, Mode, Policy};
+use crate::policy::{CullUsers, KernelSource, Mode, Policy};
 use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
 use crate::telemetry::{Agents, NvmlSampler, Prometheus};
@@ -28,6 +28,8 @@ pub struct Parts {
     pub policy: Policy,
     /// What an admin should know.
     pub notes: Vec<String>,
+    /// What allows asking kernels, where anything does.
+    pub probing: Option<ProbeGrant>,
 }
 
 /// Makes the reading side. Fails, in words for the admin, where the Hub cannot be reached or a scope
@@ -36,15 +38,13 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let hub = Hub::new(settings.hub.clone()).map_err(|error| error.to_string())?;
     let mut policy = settings.policy.clone();
     let granted = hub.identity().await.map_err(|error| error.to_string())?.scopes;
-    let mut needs = hub::needed(duties(&policy));
+    let mut needs = hub::needed(duties(settings));
     refuse_without(&hub::missing(&granted, &needs))?;
     let probing = ProbeGrant::best(&granted).filter(|_| settings.probe_kernels);
     needs.extend(probing.map(ProbeGrant::need));
     let mut notes = limited(&hub::limited(&granted, &needs));
     notes.extend(note_on(probing));
-    if settings.users_were_to_be_deleted {
-        notes.push("--cull-users is set, but this program never deletes users.".to_owned());
-    }
+    notes.extend(kernels_needed(&policy, probing));
     if policy.mode == Mode::Enforce && !policy.can_warn {
         notes.push("Cards are not taken back: without a [mail] section nobody can be warned.".to_owned());
     }
@@ -53,17 +53,21 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     }
     let prober = probing.map(|grant| prober(settings, grant));
     let prober = prober.transpose().map_err(|error| error.to_string())?;
-    let kernels =
-        Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
+    let kernels = Kernels {
+        prober,
+        public_url: settings.public_url.clone(),
+        of_working: policy.needs_kernels(),
+        concurrency: settings.hub.concurrency,
+    };
     let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
-    Ok(Parts { observer, policy, notes })
+    Ok(Parts { observer, policy, notes, probing })
 }
 
 /// Opens the source of readings.
-fn source(settings: &settings::Source) -> Result<Source, String> {
+pub fn source(settings: &settings::Source) -> Result<Source, String> {
     Ok(match settings {
         settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
-        settings::Source::Agents(agents) => Source::Agents(Agents::new(agents.clone())?),
+        settings::Source::Agents(agents) => Source::Agents(Box::new(Agents::new(agents.clone())?)),
         settings::Source::Prometheus(prometheus) => {
             let opened = Prometheus::new((**prometheus).clone()).map_err(|error| error.to_string())?;
             Source::Prometheus(Box::new(opened))
@@ -71,40 +75,60 @@ fn source(settings: &settings::Source) -> Result<Source, String> {
     })
 }
 
-/// What the policy asks of the token.
-pub fn duties(policy: &Policy) -> Duties {
+/// What the settings ask of the token.
+pub fn duties(settings: &Settings) -> Duties {
+    let stop = settings.policy.mode == Mode::Enforce;
     Duties {
-        stop: policy.mode == Mode::Enforce,
-        groups: policy.rules.iter().any(|rule| rule.matches.groups.is_some()),
+        stop,
+        groups: settings.policy.rules.iter().any(|rule| rule.matches.groups.is_some()),
+        users: stop && settings.cull_users.is_some(),
     }
 }
 
 /// Makes everything a cycle needs.
 pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, policy, notes } = parts(&settings).await?;
+    let Parts { observer, policy, notes, probing } = parts(&settings).await?;
     // The first look would otherwise come before the first reading.
     observer.begin(FIRST_READING).await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
-    let executor = executor(&settings)?;
+    let executor = executor(&settings, probing)?;
     Ok((Cycle { observer, executor, journal, policy, orphans: Vec::new() }, notes))
 }
 
 /// In `observe` nothing that writes or stops exists; in `warn` nothing that stops.
-fn executor(settings: &Settings) -> Result<Executor, String> {
+fn executor(settings: &Settings, probing: Option<ProbeGrant>) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
-        Some(post) => Some(self::post(post, mode)?),
+        Some(post) => Some(self::post(post, mode, settings.cycle)?),
         None => None,
     };
     let stopper = match mode {
         Mode::Enforce => Some(Stopper::new(settings.hub.clone()).map_err(|error| error.to_string())?),
         Mode::Observe | Mode::Warn => None,
     };
-    Ok(Executor { post, stopper })
+    let users = settings.cull_users.as_ref().filter(|_| mode == Mode::Enforce);
+    let users = users.map(|cull| users_of(settings, cull)).transpose().map_err(|error| error.to_string())?;
+    let kernels = probing.filter(|_| mode == Mode::Enforce && settings.policy.needs_kernels());
+    let kernels = kernels.map(|grant| kernel_stopper(settings, grant)).transpose();
+    let kernels = kernels.map_err(|error| error.to_string())?;
+    Ok(Executor { post, stopper, users, kernels })
 }
 
-fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
+fn kernel_stopper(settings: &Settings, grant: ProbeGrant) -> Result<KernelStopper, HubError> {
+    let token = match grant {
+        ProbeGrant::PerServer => ProbeToken::PerServer(TokenMinter::for_stops(&settings.hub)?),
+        ProbeGrant::Own => ProbeToken::Own(settings.hub.token.clone()),
+    };
+    let public_url = settings.public_url.clone();
+    KernelStopper::new(token, ProbeSettings { public_url, ..(&settings.hub).into() })
+}
+
+fn users_of(settings: &Settings, cull: &CullUsers) -> Result<Users, HubError> {
+    Ok(Users::new(Hub::new(settings.hub.clone())?, UserRemover::new(&settings.hub)?, cull.clone()))
+}
+
+fn post(settings: &PostSettings, mode: Mode, cycle: Duration) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
@@ -113,6 +137,8 @@ fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
         limits: settings.limits,
+        setbacks: Setbacks::new(cycle),
+        asked: Asked::default(),
         page: None,
         stops_follow: mode == Mode::Enforce,
     })
@@ -141,6 +167,15 @@ pub fn note_on(probing: Option<ProbeGrant>) -> Option<String> {
         }
     };
     Some(note.to_owned())
+}
+
+/// What cannot be done where kernels may not be asked.
+pub fn kernels_needed(policy: &Policy, probing: Option<ProbeGrant>) -> Option<String> {
+    (policy.needs_kernels() && probing.is_none()).then(|| {
+        "action = \"stop-kernels\" and interrupt cannot work where kernels may not be asked: set hub.probe_kernels and \
+         grant the scope tokens. Until then no kernel is shut down, and nothing is interrupted before a stop."
+            .to_owned()
+    })
 }
 
 fn refuse_without(missing: &[ScopeNeed]) -> Result<(), String> {

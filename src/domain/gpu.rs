@@ -119,6 +119,8 @@ pub struct Past {
     pub last_active: Option<Timestamp>,
     /// How much of the time since `since` was not watched.
     pub unwatched: Duration,
+    /// How old the newest reading is.
+    pub lag: Duration,
 }
 
 /// A process that holds memory on a card.

@@ -7,9 +7,11 @@ use jiff::tz::TimeZone;
 use super::addresses::zone_of;
 use super::allowance::{Allowance, LetterLimits};
 use super::letter::{Letter, Rung, letters};
-use super::{AddressBook, Clock, Happening, Journal};
+use super::{AddressBook, Asked, Clock, Happening, Journal, Setbacks};
 use crate::domain::{Server, ServerId};
-use crate::message::{Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, Wording, reasons};
+use crate::message::{
+    Mail, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice, Wording, reasons,
+};
 use crate::notify::{DeliveryError, Mailer, OutgoingMail, mask};
 use crate::observer::Observer;
 use crate::policy::{Plan, Snapshot, Warning};
@@ -27,6 +29,8 @@ pub struct Post {
     pub wording: Wording,
     /// Owners' addresses.
     pub addresses: AddressBook,
+    /// Addresses that had to be asked for.
+    pub asked: Asked,
     /// The admins' addresses.
     pub admins: Vec<String>,
     /// The part of Message-IDs after the `@`.
@@ -35,6 +39,8 @@ pub struct Post {
     pub zone: TimeZone,
     /// Absolute address of the service's page.
     pub page: Option<String>,
+    /// Whose mail was not accepted, and when it is tried again.
+    pub setbacks: Setbacks,
     /// How many letters may go out.
     pub limits: LetterLimits,
     /// Whether a stop follows, or (mode `warn`) only mail.
@@ -57,21 +63,27 @@ impl Post {
         let mut allowance = Allowance::new(self.limits, journal.letters_since(begins)?);
         let mut due = Vec::new();
         for letter in letters(plan, seen, journal) {
-            match self.address(&letter.owner, observer).await {
-                Some(to) => match allowance.take(&letter.owner.id.user) {
-                    Ok(()) => due.push((to, letter)),
-                    Err(spent) => {
-                        let at = clock();
-                        let held = |id| Happening::to(id, at, "held-back", spent.to_string());
-                        happened.extend(letter.servers().iter().map(held));
-                    }
-                },
-                None => happened.extend(self.nobody_to_tell(&letter, journal, clock).await?),
+            let Some(to) = self.address(&letter.owner, observer, clock()).await else {
+                let why = Unreachable::NoAddress(self.addresses.tried());
+                happened.extend(self.nobody_to_tell(&letter, why, journal, clock).await?);
+                continue;
+            };
+            let again = self.setbacks.wait(&to, clock()).map(|again| {
+                format!("mail to {} was not accepted; tried again at {}", mask(&to), reasons::time(again))
+            });
+            let spent = || allowance.take(&letter.owner.id.user).err().map(|spent| spent.to_string());
+            match again.or_else(spent) {
+                None => due.push((to, letter)),
+                Some(why) => happened.extend(letter.held_back(&why, clock())),
             }
         }
         while !due.is_empty() {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
-            self.deliver_batch(batch, journal, clock, happened).await?;
+            if self.deliver_batch(batch, journal, clock, happened).await? == MailServer::InTrouble {
+                // One that hangs costs a cycle its time-out once, not once for each owner.
+                let why = "the mail server is in trouble; tried again in the next cycle";
+                happened.extend(due.drain(..).flat_map(|(_, letter)| letter.held_back(why, clock())));
+            }
         }
         Ok(())
     }
@@ -82,26 +94,43 @@ impl Post {
         journal: &mut Journal,
         clock: Clock,
         happened: &mut Vec<Happening>,
-    ) -> Result<(), StoreError> {
-        let begins = batch.iter().filter(|(_, letter)| letter.rung == Rung::Warning);
-        let ids: Vec<ServerId> = begins.flat_map(|(_, letter)| letter.servers()).collect();
-        journal.warnings_begin(&ids, clock())?;
+    ) -> Result<MailServer, StoreError> {
+        let (mut warnings, mut reminders) = (Vec::new(), Vec::new());
+        for due in batch.iter().flat_map(|(_, letter)| &letter.sessions) {
+            let id = due.notice.server.clone();
+            match due.rung {
+                Rung::Warning => warnings.push(id),
+                Rung::Reminder(before) => reminders.push((id, before)),
+            }
+        }
+        journal.letters_begin(&warnings, &reminders, clock())?;
         let sent = batch.into_iter().map(|(to, letter)| async move {
             let answer = self.send(&to, &letter, clock()).await;
             (to, letter, answer)
         });
         let mut sent = futures::stream::iter(sent).buffer_unordered(AT_ONCE);
+        let (mut accepted, mut in_trouble) = (false, false);
         while let Some((to, letter, answer)) = sent.next().await {
+            accepted |= answer.is_ok();
+            in_trouble |= matches!(answer, Err(DeliveryError::Retryable(_)));
+            self.setbacks.ended(&to, answer.as_ref().map(|_| ()), clock());
+            let refused = match &answer {
+                Err(DeliveryError::Permanent(why)) => Some(Unreachable::Refused(why.clone())),
+                Ok(_) | Err(DeliveryError::Retryable(_)) => None,
+            };
             happened.extend(record(&to, &letter, answer, journal, clock())?);
+            if let Some(why) = refused {
+                happened.extend(self.nobody_to_tell(&letter, why, journal, clock).await?);
+            }
         }
-        Ok(())
+        Ok(if in_trouble && !accepted { MailServer::InTrouble } else { MailServer::Works })
     }
 
     async fn send(&self, to: &str, letter: &Letter, now: Timestamp) -> Result<String, DeliveryError> {
         let notice = OwnerNotice {
             owner: letter.owner.id.user.clone(),
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            zone: zone_of(&letter.owner).unwrap_or_else(|| self.zone.clone()),
+            zone: self.zone_of(&letter.owner),
             page: self.page.clone(),
             now,
             stops_follow: self.stops_follow,
@@ -131,7 +160,7 @@ impl Post {
             session: notice,
             warned_at: warning.accepted,
             stopped_at: at,
-            zone: zone_of(server).unwrap_or_else(|| self.zone.clone()),
+            zone: self.zone_of(server),
             page: self.page.clone(),
         };
         let Some(to) = self.addresses.find(server) else {
@@ -151,12 +180,21 @@ impl Post {
         }
     }
 
-    /// Tells the admins something; without admins nobody is told, which is no error.
+    /// Tells the admins something; without admins nobody is told, which is no error. One who was told
+    /// is enough: trying again would tell that one twice.
     pub async fn tell_admins(&self, mail: Mail, message_id: String) -> Result<(), DeliveryError> {
+        let (mut told, mut outcome) = (false, Ok(()));
         for admin in &self.admins {
-            self.deliver(admin, mail.clone(), message_id.clone(), None).await?;
+            let sent = self.deliver(admin, mail.clone(), message_id.clone(), None).await;
+            told |= sent.is_ok();
+            outcome = outcome.and(sent);
         }
-        Ok(())
+        if told { Ok(()) } else { outcome }
+    }
+
+    /// The zone in which an owner reads times.
+    pub(super) fn zone_of(&self, owner: &Server) -> TimeZone {
+        zone_of(owner).unwrap_or_else(|| self.zone.clone())
     }
 
     /// A Message-ID of this service.
@@ -164,7 +202,7 @@ impl Post {
         format!("{name}@{}", self.domain)
     }
 
-    async fn deliver(
+    pub(super) async fn deliver(
         &self,
         to: &str,
         mail: Mail,
@@ -178,21 +216,32 @@ impl Post {
     }
 
     /// On a Hub that shows addresses only user by user, this user is asked for.
-    async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
+    pub(super) async fn address(
+        &self,
+        owner: &Server,
+        observer: &Observer,
+        now: Timestamp,
+    ) -> Option<String> {
         if let Some(found) = self.addresses.find(owner) {
             return Some(found);
         }
         if !self.addresses.needs_auth_state() {
             return None;
         }
+        if let Some(answer) = self.asked.recall(&owner.id.user, now) {
+            return answer;
+        }
         let asked = observer.server(&owner.id).await.ok().flatten()?;
-        self.addresses.find(&asked)
+        let answer = self.addresses.find(&asked);
+        self.asked.remember(&owner.id.user, answer.clone(), now);
+        answer
     }
 
     /// Nobody can be warned, so nothing is stopped; the admins are told once.
     async fn nobody_to_tell(
         &self,
         letter: &Letter,
+        why: Unreachable,
         journal: &mut Journal,
         clock: Clock,
     ) -> Result<Vec<Happening>, StoreError> {
@@ -201,34 +250,41 @@ impl Post {
         if letter.servers().iter().all(told) {
             return Ok(Vec::new());
         }
-        let notice = NoAddressNotice {
+        journal.admins_told(&letter.servers(), at)?;
+        let notice = UnreachableNotice {
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            tried: self.addresses.tried(),
+            why: why.clone(),
             zone: self.zone.clone(),
             page: self.page.clone(),
             now: at,
         };
-        let sent = match self.wording.no_address(&notice) {
+        let sent = match self.wording.unreachable(&notice) {
             Ok(mail) => self.tell_admins(mail, self.id(&letter.name())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
-        let outcome = match &sent {
-            Ok(()) => {
-                "its owner has no known mail address; the admins were told, it is left alone".to_owned()
-            }
-            Err(error) => {
-                format!("its owner has no known mail address, and the admins could not be told: {error}")
-            }
+        let owner = match why {
+            Unreachable::NoAddress(_) => "its owner has no known mail address",
+            Unreachable::Refused(_) => "its owner's address is refused by the mail server",
         };
-        for id in letter.servers() {
-            if sent.is_ok() {
-                journal.admins_told(&id, at)?;
-            }
+        let outcome = match &sent {
+            Ok(()) => format!("{owner}; the admins were told, it is left alone"),
+            Err(error) => format!("{owner}, and the admins could not be told: {error}"),
+        };
+        if sent.is_err() {
+            journal.admins_not_told(&letter.servers())?;
         }
         let trouble = sent.as_ref().err().and_then(trouble);
         let held = |id| Happening::to(id, at, "held-back", outcome.clone()).because_of(trouble.clone());
         Ok(letter.servers().iter().map(held).collect())
     }
+}
+
+/// What a batch of letters tells of the mail server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MailServer {
+    Works,
+    /// It accepted nothing, and not because of the recipients.
+    InTrouble,
 }
 
 /// Saves what became of a letter.
@@ -242,7 +298,7 @@ fn record(
     let mut happened = Vec::new();
     for due in &letter.sessions {
         let id = &due.notice.server;
-        happened.push(match (&answer, letter.rung) {
+        happened.push(match (&answer, due.rung) {
             (Ok(message_id), Rung::Warning) => {
                 let warning = due.accepted(message_id, at);
                 let deadline = warning.deadline;
@@ -250,13 +306,13 @@ fn record(
                 let deadline = reasons::time(deadline);
                 Happening::to(id, at, "warned", format!("{} was warned; deadline {deadline}", mask(to)))
             }
-            (Ok(_), Rung::Reminder(before)) => {
-                journal.reminded(id, before)?;
+            (Ok(_), Rung::Reminder(_)) => {
                 Happening::to(id, at, "reminded", format!("{} was reminded", mask(to)))
             }
             (Err(error), rung) => {
-                if rung == Rung::Warning {
-                    journal.warning_failed(id)?;
+                match rung {
+                    Rung::Warning => journal.warning_failed(id)?,
+                    Rung::Reminder(before) => journal.reminder_failed(id, before)?,
                 }
                 let what = format!("{} could not be told: {error}", mask(to));
                 Happening::to(id, at, "held-back", what).because_of(trouble(error))
@@ -267,7 +323,7 @@ fn record(
 }
 
 /// A mail server in trouble keeps everybody's warnings; one that refuses a recipient does not.
-fn trouble(error: &DeliveryError) -> Option<String> {
+pub(super) fn trouble(error: &DeliveryError) -> Option<String> {
     match error {
         DeliveryError::Retryable(_) => {
             Some(format!("mail does not go out, and nobody is stopped unwarned: {error}"))

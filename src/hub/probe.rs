@@ -12,6 +12,7 @@ use secrecy::SecretString;
 use serde_json::value::RawValue;
 use url::{Host, Url};
 
+use super::clock::Dated;
 use super::error::ProbeError;
 use super::http;
 use super::remembered::{Kept, Remembered};
@@ -30,6 +31,32 @@ pub enum ProbeToken {
     /// The service's own, good for everybody's server and for whatever else the service may do. It
     /// leaves this host only for the public address.
     Own(SecretString),
+}
+
+impl ProbeToken {
+    /// The header that lets us in.
+    pub(super) async fn pass(
+        &self,
+        id: &ServerId,
+        base: &Url,
+        public: Option<&Url>,
+    ) -> Result<HeaderValue, ProbeError> {
+        let token = match self {
+            Self::PerServer(minter) => {
+                &minter.token(id, Instant::now()).await.map_err(ProbeError::NoToken)?
+            }
+            Self::Own(token) if may_see_own_token(base, public) => token,
+            Self::Own(_) => return Err(ProbeError::Foreign(base.origin().ascii_serialization())),
+        };
+        http::authorization(token).map_err(|why| ProbeError::NoToken(HubError::Setup(why)))
+    }
+
+    /// A token that was not taken is replaced.
+    pub(super) fn judged(&self, id: &ServerId, error: &ProbeError) {
+        if let (Self::PerServer(minter), ProbeError::Forbidden { .. }) = (self, error) {
+            minter.refused(id, Instant::now());
+        }
+    }
 }
 
 /// How to ask single-user servers.
@@ -61,6 +88,8 @@ pub struct Look {
     /// Whether a whole answer came. Through the proxy this moves the Hub's stamp, so a
     /// `last_activity` of this moment is ours and nobody's presence.
     pub left_trace: bool,
+    /// When it answered, by its clock and by ours.
+    pub dated: Option<Dated>,
 }
 
 /// Reads single-user servers.
@@ -95,29 +124,17 @@ impl Prober {
         let after = self.settings.total_timeout;
         let whole = async {
             check(base)?;
-            let pass = self.pass(id, base).await?;
+            let pass = self.token.pass(id, base, self.settings.public_url.as_ref()).await?;
             self.ask_all(&At { base, pass }).await
         };
         let result = tokio::time::timeout(after, whole).await.unwrap_or_else(|_| {
             let what = format!("GET {}api/", base.path());
             Err(ProbeError::TimedOut { what, after })
         });
-        if let (ProbeToken::PerServer(minter), Err(ProbeError::Forbidden { .. })) = (&self.token, &result) {
-            minter.refused(id, Instant::now());
+        if let Err(error) = &result {
+            self.token.judged(id, error);
         }
         result
-    }
-
-    /// The header that lets us in.
-    async fn pass(&self, id: &ServerId, base: &Url) -> Result<HeaderValue, ProbeError> {
-        let token = match &self.token {
-            ProbeToken::PerServer(minter) => {
-                &minter.token(id, Instant::now()).await.map_err(ProbeError::NoToken)?
-            }
-            ProbeToken::Own(token) if may_see_own_token(base, self.settings.public_url.as_ref()) => token,
-            ProbeToken::Own(_) => return Err(ProbeError::Foreign(base.origin().ascii_serialization())),
-        };
-        http::authorization(token).map_err(|why| ProbeError::NoToken(HubError::Setup(why)))
     }
 
     async fn ask_all(&self, at: &At<'_>) -> Result<Look, ProbeError> {
@@ -137,7 +154,7 @@ impl Prober {
             let of_kernel = sessions.value.iter().find(|(id, _)| *id == kernel.id);
             kernel.notebook = of_kernel.map(|(_, path)| path.clone());
         }
-        Ok(Look { jupyter, left_trace })
+        Ok(Look { jupyter, left_trace, dated: kernels.dated })
     }
 
     /// A server whose terminals are switched off answers 404 and has none.
@@ -164,15 +181,14 @@ impl Prober {
     ) -> Result<Told<T>, ProbeError> {
         let url = address(at.base, endpoint);
         let what = format!("GET {}", url.path());
-        let (body, fresh) = self.fetch(url, &at.pass, &what).await?;
+        let Fetched { body, fresh, dated } = self.fetch(url, &at.pass, &what).await?;
         match json::parse(&body).and_then(read) {
-            Ok(value) => Ok(Told { value, fresh }),
+            Ok(value) => Ok(Told { value, fresh, dated }),
             Err(why) => Err(ProbeError::Unparsable { what, why }),
         }
     }
 
-    /// The body, and whether it is a new one.
-    async fn fetch(&self, url: Url, pass: &HeaderValue, what: &str) -> Result<(Arc<[u8]>, bool), ProbeError> {
+    async fn fetch(&self, url: Url, pass: &HeaderValue, what: &str) -> Result<Fetched, ProbeError> {
         let address = url.to_string();
         let kept = self.remembered.get(&address);
         let mut request =
@@ -183,15 +199,16 @@ impl Prober {
         let answer = http::exchange(request, BODY_LIMIT)
             .await
             .map_err(|failure| ProbeError::failed(what.to_owned(), failure, self.settings.request_timeout))?;
+        let dated = answer.dated;
         match (answer.status, kept) {
-            (304, Some(kept)) => Ok((kept.body, false)),
+            (304, Some(kept)) => Ok(Fetched { body: kept.body, fresh: false, dated }),
             (200, _) => {
                 let body: Arc<[u8]> = answer.body.into();
                 match answer.etag {
                     Some(etag) => self.remembered.keep(&address, Kept { etag, body: body.clone() }),
                     None => self.remembered.forget(&address),
                 }
-                Ok((body, true))
+                Ok(Fetched { body, fresh: true, dated })
             }
             (status, _) => Err(ProbeError::refused(what.to_owned(), status)),
         }
@@ -204,11 +221,19 @@ struct At<'a> {
     pass: HeaderValue,
 }
 
-/// An endpoint's answer, and whether it was sent whole.
+/// An endpoint's answer, whether it was sent whole, and when.
 #[derive(Default)]
 struct Told<T> {
     value: T,
     fresh: bool,
+    dated: Option<Dated>,
+}
+
+/// The same as bytes.
+struct Fetched {
+    body: Arc<[u8]>,
+    fresh: bool,
+    dated: Option<Dated>,
 }
 
 fn check(base: &Url) -> Result<(), ProbeError> {

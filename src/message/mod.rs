@@ -4,8 +4,10 @@
 //! the templates, which an admin may replace ([`Wording`]). How a mail travels is none of this module's business.
 
 mod announcement;
+mod ending;
 mod foreign;
 mod measures;
+mod news;
 mod notice;
 pub mod reasons;
 mod render;
@@ -15,8 +17,12 @@ mod view;
 mod wording;
 
 pub use announcement::{Event, announcement};
+pub use ending::EndingNotice;
 pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
-pub use notice::{CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice};
+pub use news::{Recovery, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession};
+pub use notice::{
+    CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
+};
 pub use samples::Kind;
 pub use wording::{Wording, WordingError};
 

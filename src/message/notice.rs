@@ -1,6 +1,6 @@
 //! What the mails are made of. The callers fill these from what they decided; nothing here decides.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::domain::{Hold, ServerId, UserName};
 use crate::policy::{IdleKind, LimitKind, UseSign};
@@ -51,6 +51,12 @@ pub struct SessionNotice {
     pub limit: LimitKind,
     /// The earliest instant of a stop.
     pub deadline: Timestamp,
+    /// How many wait for a card, where it is idle only by the limits for that.
+    pub waiting: Option<u32>,
+    /// The kernels that are shut down, by their notebooks; absent where it is the whole server.
+    pub kernels: Option<Vec<String>>,
+    /// How long running cells get after an interrupt, where they are interrupted before.
+    pub save_wait: Option<SignedDuration>,
 }
 
 /// One card of a session.
@@ -81,13 +87,22 @@ pub struct StoppedNotice {
     pub page: Option<String>,
 }
 
-/// Idle sessions whose owners have no known mail address.
+/// Why an owner gets no mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// No address is known; where it was looked for, as the config spells it (`user_info.email`).
+    NoAddress(Vec<String>),
+    /// The mail server refused the address for good; its answer, which holds no whole address.
+    Refused(String),
+}
+
+/// Idle sessions whose owner gets no mail.
 #[derive(Clone, Debug)]
-pub struct NoAddressNotice {
+pub struct UnreachableNotice {
     /// The sessions, at least one.
     pub sessions: Vec<SessionNotice>,
-    /// Where addresses were looked for, as the config spells it (`user_info.email`).
-    pub tried: Vec<String>,
+    /// Why.
+    pub why: Unreachable,
     /// The zone in which instants are written.
     pub zone: TimeZone,
     /// Absolute address of the service's page.

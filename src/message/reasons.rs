@@ -5,8 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
-    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason,
-    UseSign, Verdict,
+    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, KernelDoubt, KernelName,
+    LONGEST_REASON, Lifted, LimitKind, ProtectedReason, RuleOddity, Target, UnknownReason, UseSign,
+    UserStays, Verdict, Waiting,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -29,10 +30,24 @@ pub fn verdict(verdict: &Verdict) -> String {
     }
 }
 
+/// Why a user is not deleted.
+pub fn user_stays(why: UserStays) -> String {
+    match why {
+        UserStays::Admin => "the user is an admin".to_owned(),
+        UserStays::HasServer => "a server of the user runs".to_owned(),
+        UserStays::Keeps => "the user keeps a session".to_owned(),
+        UserStays::Seen(at) => format!("the user was there at {}", time(at)),
+        UserStays::Unknown => "the Hub does not say when the user was last there".to_owned(),
+    }
+}
+
 fn busy(reason: &BusyReason) -> String {
     match reason {
         BusyReason::Card(at) => format!("a card worked at {}", time(*at)),
         BusyReason::Kernel => "a kernel is computing".to_owned(),
+        BusyReason::Waiting(all) => all.first().map_or_else(String::new, |longest| {
+            format!("{} is busy since {}, while card and CPU rest", waiting(longest), time(longest.since))
+        }),
         BusyReason::Cpu(cores) => format!("its processes use {cores:.1} CPU cores"),
         BusyReason::Used(at, sign) => match sign {
             Some(UseSign::Hub) => format!("the Hub noted activity at {}", time(*at)),
@@ -59,6 +74,11 @@ pub fn use_sign(sign: Option<&UseSign>) -> String {
     }
 }
 
+/// Which kernel waits.
+pub fn waiting(waiting: &Waiting) -> String {
+    format!("kernel {}", foreign::name(waiting.notebook.as_ref().unwrap_or(&waiting.kernel)))
+}
+
 /// `work/analysis.ipynb holds 35.4 GiB on GPU-5d1f0a2b`; nothing where it is no kernel.
 pub fn hold(hold: &Hold) -> Option<String> {
     let name = match (&hold.notebook, &hold.kernel) {
@@ -76,12 +96,15 @@ fn idle(idle: &Idle) -> String {
         IdleKind::Held => "it holds card memory and computes nothing",
         IdleKind::Reserved => "it has cards allocated and no process on them",
         IdleKind::NoCard => "it holds no card",
+        IdleKind::AtWork => "it is at work",
     };
     let limit = match idle.limit {
         LimitKind::Nobody => "no card, kernel, terminal or person has been active",
         LimitKind::Connected => "somebody is connected, but no card, kernel or terminal has been active",
         LimitKind::CardUnused => "whatever else moves, the cards have done nothing",
         LimitKind::Inactive => "the Hub has seen no activity",
+        LimitKind::BusyKernel => "a kernel is busy while card and CPU rest, and nothing else has been used",
+        LimitKind::MaxAge if idle.kind == IdleKind::AtWork => "the server is older than `max_age`; it runs",
         LimitKind::MaxAge => "the server is older than `max_age` and its cards rest; it runs",
     };
     format!("{limit} since {}; {kind}", time(idle.since))
@@ -111,7 +134,9 @@ fn protected(reason: &ProtectedReason) -> String {
             let end = until.map_or_else(|| "without end".to_owned(), |end| format!("until {}", time(end)));
             format!("rule \"{rule}\" exempts it {end}: {reason}")
         }
-        ProtectedReason::Kept { until, by } => format!("{by} keeps it until {}", time(*until)),
+        ProtectedReason::Kept { until, by } => {
+            format!("{} keeps it until {}", foreign::name(by), time(*until))
+        }
     }
 }
 
@@ -120,19 +145,118 @@ pub fn held_back(why: &HeldBack) -> String {
     match why {
         HeldBack::Mode(mode, action) => format!("mode \"{mode}\" does not {}", action_words(action)),
         HeldBack::Warned(deadline) => format!("its owner was promised the time until {}", time(*deadline)),
+        HeldBack::Kernels(doubt) => format!("no kernel is shut down: {}", kernel_doubt(doubt)),
         HeldBack::Unknown => "it cannot be judged just now".to_owned(),
         HeldBack::Frozen(since) => {
             format!("stops are frozen since {}: too many sessions turned idle at once", time(*since))
         }
+        HeldBack::JustStarted(ready) => {
+            format!("this service has only just started; nothing is stopped before {}", time(*ready))
+        }
+        HeldBack::Stale(age) => {
+            format!("the newest reading of its cards may be {} old, more than a cycle", length(*age))
+        }
         HeldBack::Budget(allowed) => format!("this cycle has stopped {allowed}, the most it may"),
         HeldBack::Hours(opening) => format!("nothing is stopped before {}", time(*opening)),
         HeldBack::NoMail => "its owner cannot be warned: there is no [mail] section".to_owned(),
+        HeldBack::EnoughForDemand(waiting) => {
+            format!("others have been idle for longer, and only {waiting} wait for a card")
+        }
         HeldBack::Interrupted(again) => {
             format!(
                 "sending its warning was cut short and may have succeeded; not again before {}",
                 time(*again)
             )
         }
+    }
+}
+
+/// Who keeps a session, until when and why.
+pub fn kept(keep: &Keep) -> String {
+    let kept = format!("{} keeps it until {}", foreign::name(&keep.by), time(keep.until));
+    match &keep.reason {
+        Some(why) => format!("{kept}: {}", foreign::name(why)),
+        None => kept,
+    }
+}
+
+/// Why a keep is not given.
+pub fn keep_refused(why: &KeepRefused) -> String {
+    match why {
+        KeepRefused::NotRunning => "the server is not running, so there is nothing to keep".to_owned(),
+        KeepRefused::NotOffered(length) => format!("{} is not on offer", self::length(*length)),
+        KeepRefused::AlreadyKept(until) => format!("it is kept until {} already", time(*until)),
+        KeepRefused::BudgetSpent { left, again } => {
+            let left = format!("{} of the weekly budget are left", self::length(*left));
+            match again {
+                Some(at) => format!("{left}; this much can be had again from {}", time(*at)),
+                None => format!("{left}; this is more than a week's budget"),
+            }
+        }
+        KeepRefused::ReasonMissing => "a reason must be given".to_owned(),
+        KeepRefused::ReasonTooLong => format!("the reason is longer than {LONGEST_REASON} characters"),
+    }
+}
+
+/// Why a freeze ended by itself.
+pub const THAWED: &str = "enough of the sessions that turned idle at once are in use again, or gone";
+
+/// Who lifted a freeze.
+pub fn lifted(lifted: &Lifted) -> String {
+    format!(
+        "{} lifted the freeze that began at {}, when {} sessions turned idle at once",
+        foreign::name(&lifted.by),
+        time(lifted.since),
+        lifted.flipped
+    )
+}
+
+/// What is odd about a rule, and what follows from it.
+pub fn rule_oddity(rule: &str, oddity: &RuleOddity) -> String {
+    let why = match oddity {
+        RuleOddity::Shadowed(earlier) => {
+            format!("can never match: \"{earlier}\" before it takes every session that it would")
+        }
+        RuleOddity::EmptyCondition(field) => format!("can never match: `{field}` lists nothing"),
+        RuleOddity::ExemptionEnded(end) => {
+            format!("exempts nobody: its `until` passed at {}, so it protects no longer", time(*end))
+        }
+        RuleOddity::NothingMatches(field, pattern) => {
+            format!("`{pattern}` in `{field}` matches nothing there is now")
+        }
+    };
+    format!("\"{rule}\" {why}")
+}
+
+/// Why it is not certain which kernels may be shut down.
+fn kernel_doubt(doubt: &KernelDoubt) -> String {
+    match doubt {
+        KernelDoubt::NotAsked => "the server's kernels cannot be asked".to_owned(),
+        KernelDoubt::NoHolder => "it is not known which process holds the card".to_owned(),
+        KernelDoubt::NoKernel => "a process that belongs to no kernel holds the card".to_owned(),
+        KernelDoubt::NotListed(id) => {
+            format!("the card is held for kernel {}, which the server does not know", name(id))
+        }
+        KernelDoubt::Busy(kernel) => format!("{} is busy", kernel_name(kernel)),
+    }
+}
+
+/// What was shut down, and what not.
+pub fn shut_down(target: &Target) -> String {
+    match target {
+        Target::Server => "the server".to_owned(),
+        Target::Kernels(kernels) => {
+            let names: Vec<String> = kernels.iter().map(kernel_name).collect();
+            format!("the kernels of {} were shut down, the server stays", names.join(", "))
+        }
+    }
+}
+
+/// A kernel by its notebook, else by its id.
+pub fn kernel_name(kernel: &KernelName) -> String {
+    match &kernel.notebook {
+        Some(notebook) => name(notebook),
+        None => format!("kernel {}", name(&kernel.id)),
     }
 }
 
@@ -152,6 +276,8 @@ pub fn action_words(action: &Action) -> &'static str {
         Action::Remind { .. } => "remind its owner",
         Action::Stop => "stop it",
         Action::Unmark => "take its warning back",
+        Action::Withdraw => "tell its owner that the warning was taken back",
+        Action::Notice(_) => "tell its owner that a kernel has waited for long",
     }
 }
 
@@ -164,4 +290,9 @@ pub fn time(at: Timestamp) -> String {
 pub fn length(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
     humantime::format_duration(std::time::Duration::from_secs(seconds)).to_string()
+}
+
+/// Time of cards in hours, to a tenth: `41.5`.
+pub fn gpu_hours(time: SignedDuration) -> String {
+    format!("{:.1}", time.as_secs_f64() / 3600.0)
 }

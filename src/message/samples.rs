@@ -6,7 +6,8 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::{
-    CardNotice, FrozenNotice, Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, Wording,
+    CardNotice, EndingNotice, FrozenNotice, Mail, OwnerNotice, Recovery, SessionNotice, StoppedNotice,
+    Unreachable, UnreachableNotice, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession, Wording,
     WordingError,
 };
 use crate::domain::{GpuId, Hold, ServerId};
@@ -23,16 +24,31 @@ pub enum Kind {
     Reminder,
     /// After it.
     Stopped,
-    /// To the admins: an owner has no address.
-    NoAddress,
+    /// A warning was taken back.
+    Withdrawn,
+    /// A cell runs, but nothing computes.
+    Waiting,
+    /// To who answers for an exemption, and the admins: it ends soon.
+    Exemption,
+    /// To the admins: an owner gets no mail.
+    Unreachable,
     /// To the admins: stops are frozen.
     Frozen,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Warning, Self::Notice, Self::Reminder, Self::Stopped, Self::NoAddress, Self::Frozen];
+    pub const ALL: [Self; 9] = [
+        Self::Warning,
+        Self::Notice,
+        Self::Reminder,
+        Self::Stopped,
+        Self::Withdrawn,
+        Self::Waiting,
+        Self::Exemption,
+        Self::Unreachable,
+        Self::Frozen,
+    ];
 }
 
 impl fmt::Display for Kind {
@@ -42,7 +58,10 @@ impl fmt::Display for Kind {
             Self::Notice => "notice",
             Self::Reminder => "reminder",
             Self::Stopped => "stopped",
-            Self::NoAddress => "no-address",
+            Self::Withdrawn => "withdrawn",
+            Self::Waiting => "waiting",
+            Self::Exemption => "exemption",
+            Self::Unreachable => "unreachable",
             Self::Frozen => "frozen",
         })
     }
@@ -76,9 +95,44 @@ impl Wording {
                 zone: TimeZone::UTC,
                 page: page(),
             }),
-            Kind::NoAddress => self.no_address(&NoAddressNotice {
+            Kind::Withdrawn => self.withdrawn(&WithdrawnNotice {
+                owner: server().user,
+                sessions: vec![WithdrawnSession {
+                    server: server(),
+                    deadline: minutes(60),
+                    why: Recovery::Used,
+                }],
+                zone: TimeZone::UTC,
+                page: page(),
+            }),
+            Kind::Waiting => self.waiting(&WaitingNotice {
+                owner: server().user,
+                kernels: vec![WaitingKernel {
+                    server: server(),
+                    kernel: "5e1f".to_owned(),
+                    notebook: Some("work/analysis.ipynb".to_owned()),
+                    since: minutes(-540),
+                }],
+                zone: TimeZone::UTC,
+                page: page(),
+                now: minutes(0),
+            }),
+            Kind::Exemption => self.exemption_ends(&EndingNotice {
+                rule: "standby batch".to_owned(),
+                owner: "mlops".to_owned(),
+                owner_known: true,
+                reason: "nightly scoring".to_owned(),
+                servers: vec![server()],
+                idle: SignedDuration::from_hours(41),
+                counted_since: Some(minutes(-30 * 24 * 60)),
+                end: minutes(7 * 24 * 60),
+                zone: TimeZone::UTC,
+                page: page(),
+                now: minutes(0),
+            }),
+            Kind::Unreachable => self.unreachable(&UnreachableNotice {
                 sessions: vec![session()],
-                tried: vec!["user_info.email".to_owned()],
+                why: Unreachable::NoAddress(vec!["user_info.email".to_owned()]),
                 zone: TimeZone::UTC,
                 page: page(),
                 now: minutes(0),
@@ -148,5 +202,8 @@ fn session() -> SessionNotice {
         kind: IdleKind::Held,
         limit: LimitKind::Nobody,
         deadline: minutes(60),
+        waiting: None,
+        kernels: None,
+        save_wait: None,
     }
 }

@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::*;
 use crate::domain::{GpuId, Hold, ServerId, UserName};
-use crate::policy::{IdleKind, LimitKind, UseSign};
+use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, RuleOddity, UseSign};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -34,6 +34,9 @@ fn session(server: ServerId) -> SessionNotice {
         kind: IdleKind::Held,
         limit: LimitKind::Nobody,
         deadline: at("11:10:37"),
+        waiting: None,
+        kernels: None,
+        save_wait: None,
     }
 }
 
@@ -143,6 +146,41 @@ fn names_can_neither_reorder_the_mail_nor_become_markup() {
 }
 
 #[test]
+fn kernels_that_are_shut_down_are_named_and_the_server_stays() {
+    let mut kernels = one();
+    kernels.sessions[0].kernels = Some(vec!["work/analysis.ipynb".to_owned(), "b.ipynb".to_owned()]);
+    insta::assert_snapshot!("kernels_warning", shown(Wording::default().warning(&kernels)));
+    insta::assert_snapshot!(
+        "kernels_stopped",
+        shown(Wording::default().stopped(&StoppedNotice {
+            owner: UserName("alice".to_owned()),
+            session: kernels.sessions[0].clone(),
+            warned_at: at("10:10:02"),
+            stopped_at: at("11:12:00"),
+            zone: TimeZone::UTC,
+            page: None,
+        }))
+    );
+    let reminder = Wording::default().reminder(&kernels).unwrap();
+    for body in [&reminder.text, &reminder.html] {
+        assert!(body.contains("idle kernels in one of your Jupyter servers would be shut down"), "{body}");
+        assert!(!body.contains("servers would be stopped"), "{body}");
+    }
+}
+
+#[test]
+fn an_interrupt_before_the_stop_is_announced() {
+    let mut old = one();
+    old.sessions[0].limit = LimitKind::MaxAge;
+    old.sessions[0].save_wait = Some(jiff::SignedDuration::from_secs(60));
+    let mail = Wording::default().warning(&old).unwrap();
+    for body in [&mail.text, &mail.html] {
+        assert!(body.contains("running cells are interrupted, as with the stop button"), "{body}");
+        assert!(body.contains("get up to 1 minute to save what they have."), "{body}");
+    }
+}
+
+#[test]
 fn a_reminder() {
     insta::assert_snapshot!(shown(Wording::default().reminder(&one())));
 }
@@ -159,15 +197,28 @@ fn a_stop() {
     })));
 }
 
-#[test]
-fn an_owner_without_address() {
-    insta::assert_snapshot!(shown(Wording::default().no_address(&NoAddressNotice {
-        sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", "")),],
-        tried: vec!["user_info.email".to_owned(), "auth_state.email".to_owned()],
+fn unreachable(why: Unreachable) -> UnreachableNotice {
+    UnreachableNotice {
+        sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", ""))],
+        why,
         zone: TimeZone::UTC,
         page: None,
         now: at("10:10:00"),
-    })));
+    }
+}
+
+#[test]
+fn an_owner_without_address() {
+    let tried = vec!["user_info.email".to_owned(), "auth_state.email".to_owned()];
+    let notice = unreachable(Unreachable::NoAddress(tried));
+    insta::assert_snapshot!(shown(Wording::default().unreachable(&notice)));
+}
+
+#[test]
+fn an_owner_whose_address_is_refused() {
+    let answer = "mail server m:25, naming the recipient: 550 5.1.1 no such <b>user</b>".to_owned();
+    let notice = unreachable(Unreachable::Refused(answer));
+    insta::assert_snapshot!(shown(Wording::default().unreachable(&notice)));
 }
 
 #[test]
@@ -189,6 +240,7 @@ fn each_limit_has_its_own_remedy() {
         (LimitKind::Nobody, "run a cell, any cell. Nothing else is needed."),
         (LimitKind::Connected, "Having the notebook open in a browser tab is not enough."),
         (LimitKind::CardUnused, "run something on the GPU. Opening the notebook is not enough"),
+        (LimitKind::BusyKernel, "answer what the cell asks for, or interrupt it"),
         (LimitKind::MaxAge, "Using it does not change the time."),
     ] {
         let mut notice = one();
@@ -207,4 +259,160 @@ fn an_old_server_is_not_called_idle() {
     assert_eq!(mail.subject, "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC");
     assert!(!mail.text.contains("Unused for"), "{}", mail.text);
     assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
+}
+
+#[test]
+fn a_warning_that_was_taken_back() {
+    let withdrawn = |server, why| WithdrawnSession { server, deadline: at("11:10:37"), why };
+    let kept = Recovery::Kept { by: "bob".to_owned(), until: at("19:00:00") };
+    insta::assert_snapshot!(shown(Wording::default().withdrawn(&WithdrawnNotice {
+        owner: UserName("alice".to_owned()),
+        sessions: vec![
+            withdrawn(ServerId::new("alice", ""), Recovery::Used),
+            withdrawn(ServerId::new("alice", "training"), kept),
+        ],
+        zone: TimeZone::UTC,
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+    })));
+}
+
+#[test]
+fn each_recovery_has_its_sentence() {
+    let kept = |by: &str| Recovery::Kept { by: by.to_owned(), until: at("19:00:00") };
+    for (why, sentence) in [
+        (Recovery::Used, "It is in use again, or may rest for longer than before."),
+        (kept("alice"), "You keep it until Tue 1 Dec 2026 19:00 (UTC)."),
+        (kept("b<o>b"), "b<o>b keeps it until Tue 1 Dec 2026 19:00 (UTC)."),
+        (Recovery::Exempt, "It is left alone now."),
+        (Recovery::Uncertain, "It could not be watched for a while"),
+    ] {
+        let session =
+            WithdrawnSession { server: ServerId::new("alice", "training"), deadline: at("11:10:37"), why };
+        let notice = WithdrawnNotice {
+            owner: UserName("alice".to_owned()),
+            sessions: vec![session],
+            zone: TimeZone::UTC,
+            page: None,
+        };
+        let mail = Wording::default().withdrawn(&notice).unwrap();
+        assert_eq!(mail.subject, "[gpu-culler] alice/training: not going to be stopped");
+        assert!(mail.text.contains(sentence), "{}", mail.text);
+        assert!(!mail.html.contains("<o>"), "{}", mail.html);
+    }
+}
+
+#[test]
+fn a_cell_that_has_waited_for_nine_hours() {
+    let kernel = |notebook: Option<&str>, server: &str, since| WaitingKernel {
+        server: ServerId::new("alice", server),
+        kernel: "5e1f".to_owned(),
+        notebook: notebook.map(ToOwned::to_owned),
+        since,
+    };
+    let notice = WaitingNotice {
+        owner: UserName("alice".to_owned()),
+        kernels: vec![kernel(Some("work/<wait>.ipynb"), "training", at("01:10:00"))],
+        zone: TimeZone::UTC,
+        page: None,
+        now: at("10:10:00"),
+    };
+    let one = Wording::default().waiting(&notice).unwrap();
+    assert_eq!(one.subject, "[gpu-culler] alice/training: your cell has waited 9 hours");
+    let kernels = vec![notice.kernels[0].clone(), kernel(None, "", at("08:00:00"))];
+    insta::assert_snapshot!(shown(Wording::default().waiting(&WaitingNotice { kernels, ..notice })));
+}
+
+#[test]
+fn whoever_is_warned_for_demand_is_told_how_many_wait() {
+    for (waiting, words) in [
+        (1, "Somebody is waiting for a GPU, so the time is shorter than usual."),
+        (3, "3 others are waiting for a GPU, so the time is shorter than usual."),
+    ] {
+        let mut notice = one();
+        notice.sessions[0].waiting = Some(waiting);
+        let mail = Wording::default().warning(&notice).unwrap();
+        assert!(mail.text.contains(words) && mail.html.contains(words), "{}", mail.text);
+    }
+}
+
+#[test]
+fn an_old_server_at_work_is_told_that_its_work_ends_with_it() {
+    let mut old = one();
+    old.sessions[0].limit = LimitKind::MaxAge;
+    old.sessions[0].kind = IdleKind::AtWork;
+    let mail = Wording::default().warning(&old).unwrap();
+    for body in [&mail.text, &mail.html] {
+        assert!(body.contains("Work is running on it now, and ends with it."), "{body}");
+    }
+    assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
+}
+
+#[test]
+fn the_words_about_keeps_and_a_lifted_freeze() {
+    let keep = Keep {
+        until: at("18:00:00"),
+        by: "alice\u{202e}".to_owned(),
+        at: at("10:00:00"),
+        reason: Some("a long\nthought".to_owned()),
+        cost: SignedDuration::ZERO,
+    };
+    let spent = |again| KeepRefused::BudgetSpent { left: SignedDuration::from_mins(390), again };
+    let refused = [
+        KeepRefused::NotRunning,
+        KeepRefused::NotOffered(SignedDuration::from_hours(3)),
+        KeepRefused::AlreadyKept(at("18:00:00")),
+        spent(Some(at("19:00:00"))),
+        spent(None),
+        KeepRefused::ReasonMissing,
+        KeepRefused::ReasonTooLong,
+    ];
+    let lifted = Lifted { by: "root".to_owned(), at: at("12:00:00"), since: at("09:30:00"), flipped: 10 };
+    let mut words = vec![reasons::kept(&keep), reasons::lifted(&lifted)];
+    words.extend(refused.iter().map(reasons::keep_refused));
+    insta::assert_snapshot!(words.join("\n"));
+}
+
+fn ending() -> EndingNotice {
+    EndingNotice {
+        rule: "standby batch".to_owned(),
+        owner: "mlops".to_owned(),
+        owner_known: true,
+        reason: "nightly scoring".to_owned(),
+        servers: vec![ServerId::new("svc-scoring", ""), ServerId::new("svc-scoring", "spare")],
+        idle: SignedDuration::from_mins(2490),
+        counted_since: Some(at("00:00:00")),
+        end: at("00:00:00") + SignedDuration::from_hours(7 * 24),
+        zone: TimeZone::get("Europe/Berlin").unwrap(),
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+        now: at("10:10:00"),
+    }
+}
+
+#[test]
+fn an_exemption_that_ends() {
+    insta::assert_snapshot!(shown(Wording::default().exemption_ends(&ending())));
+}
+
+#[test]
+fn an_exemption_that_protects_nobody_and_whose_owner_has_no_address() {
+    let notice = EndingNotice {
+        owner_known: false,
+        servers: Vec::new(),
+        counted_since: None,
+        page: None,
+        rule: "<b>\u{202e}".to_owned(),
+        ..ending()
+    };
+    insta::assert_snapshot!(shown(Wording::default().exemption_ends(&notice)));
+}
+
+#[test]
+fn what_is_odd_about_a_rule_is_said_in_a_sentence() {
+    let odd = [
+        RuleOddity::Shadowed("everybody".to_owned()),
+        RuleOddity::EmptyCondition("users"),
+        RuleOddity::ExemptionEnded(at("10:00:00")),
+        RuleOddity::NothingMatches("gpu_models", "*H200*".to_owned()),
+    ];
+    insta::assert_snapshot!(odd.map(|oddity| reasons::rule_oddity("standby", &oddity)).join("\n"));
 }

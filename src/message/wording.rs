@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::view::{FrozenView, NoAddressView, OwnerView, StoppedView};
-use super::{FrozenNotice, Kind, Mail, NoAddressNotice, OwnerNotice, StoppedNotice, render};
+use super::ending::EndingView;
+use super::news::{WaitingView, WithdrawnView};
+use super::view::{FrozenView, OwnerView, StoppedView, UnreachableView};
+use super::{
+    EndingNotice, FrozenNotice, Kind, Mail, OwnerNotice, StoppedNotice, UnreachableNotice, WaitingNotice,
+    WithdrawnNotice, render,
+};
 
 /// Writes mails. The default has our own words.
 #[derive(Clone, Debug, Default)]
@@ -81,14 +86,29 @@ impl Wording {
         self.mail("stopped", &StoppedView::of(notice))
     }
 
+    /// Tells an owner that a warning was taken back: there is nothing left to do.
+    pub fn withdrawn(&self, notice: &WithdrawnNotice) -> Result<Mail, WordingError> {
+        self.mail("withdrawn", &WithdrawnView::of(notice))
+    }
+
+    /// Tells an owner, once, that a cell has been running for long while card and CPU rest.
+    pub fn waiting(&self, notice: &WaitingNotice) -> Result<Mail, WordingError> {
+        self.mail("waiting", &WaitingView::of(notice))
+    }
+
     /// Tells the admins whom nobody can warn, and that their servers are therefore left alone.
-    pub fn no_address(&self, notice: &NoAddressNotice) -> Result<Mail, WordingError> {
-        self.mail("admin_no_address", &NoAddressView::of(notice))
+    pub fn unreachable(&self, notice: &UnreachableNotice) -> Result<Mail, WordingError> {
+        self.mail("admin_unreachable", &UnreachableView::of(notice))
     }
 
     /// Tells the admins that an improbable share of sessions turned idle and stops are held back.
     pub fn frozen(&self, notice: &FrozenNotice) -> Result<Mail, WordingError> {
         self.mail("admin_frozen", &FrozenView::of(notice))
+    }
+
+    /// Tells who answers for an exemption, and the admins, that it ends soon.
+    pub fn exemption_ends(&self, notice: &EndingNotice) -> Result<Mail, WordingError> {
+        self.mail("exemption_ends", &EndingView::of(notice))
     }
 
     fn mail(&self, name: &'static str, view: &impl Serialize) -> Result<Mail, WordingError> {

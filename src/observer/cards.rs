@@ -1,5 +1,6 @@
 //! Which session holds which card, on however many machines.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::homes::Homes;
@@ -84,6 +85,11 @@ impl Cards {
         self.places.iter().map(|place| &place.machine)
     }
 
+    /// Whether a process of this server was found.
+    pub fn is_here(&self, id: &ServerId) -> bool {
+        self.found(id).next().is_some()
+    }
+
     /// What of a server holds memory on its cards; a kernel is named by its notebook where `jupyter` knows that.
     pub fn holds_of(&self, id: &ServerId, jupyter: Option<&Jupyter>) -> Vec<Hold> {
         let notebook = |hold: &Hold| {
@@ -111,8 +117,19 @@ impl Cards {
         found
     }
 
+    /// The processes of these kernels of a server that are on a card.
+    pub fn on_cards(&self, id: &ServerId, kernels: &[String], servers: &[Running]) -> Vec<Resident> {
+        let of_kernel = |resident: &Resident| {
+            let mut claims = self.machines().filter(|machine| machine.name == resident.machine);
+            claims.any(|machine| {
+                machine.claims.kernels.get(&resident.pid).is_some_and(|kernel| kernels.contains(kernel))
+            })
+        };
+        self.processes_of(id, servers).into_iter().filter(of_kernel).collect()
+    }
+
     /// Remembers on which machines the servers are.
-    pub(super) fn note(&self, servers: &[Server], homes: &mut Homes) {
+    pub(super) fn note<'a>(&self, servers: impl Iterator<Item = &'a Server>, homes: &mut Homes) {
         let whole = self.silent().next().is_none();
         let found = |id: &ServerId| self.found(id).map(|place| place.machine.name.as_str()).collect();
         homes.note(servers, found, whole);
@@ -217,7 +234,10 @@ fn is_local(spawner: &SpawnerState) -> bool {
 }
 
 /// The servers that may be on a machine, by what leads to their processes there.
-pub(super) fn on(machine: &Machine, servers: &[Running]) -> Vec<Running> {
+pub(super) fn on<'a>(machine: &Machine, servers: &'a [Running]) -> Cow<'a, [Running]> {
+    if machine.ours && servers.iter().all(|(_, spawner)| spawner.host.is_none()) {
+        return Cow::Borrowed(servers); // there may be thousands
+    }
     let may = |(id, spawner): &Running| {
         let named = spawner.host.as_deref();
         if named.map_or(machine.ours, |host| machine.is_called(host)) {

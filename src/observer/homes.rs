@@ -32,9 +32,17 @@ impl Homes {
     }
 
     /// Remembers where these servers were found; `whole` says that no machine was silent.
-    pub fn note<'a>(&mut self, servers: &[Server], found: impl Fn(&ServerId) -> Vec<&'a str>, whole: bool) {
+    pub fn note<'a, 's>(
+        &mut self,
+        servers: impl Iterator<Item = &'s Server>,
+        found: impl Fn(&ServerId) -> Vec<&'a str>,
+        whole: bool,
+    ) {
         for server in servers {
             let places = found(&server.id);
+            if places.is_empty() && !self.0.contains_key(&server.id) {
+                continue; // nothing to remember, and there may be thousands
+            }
             let home = self.0.entry(server.id.clone()).or_default();
             if home.started != server.started {
                 *home = Home { started: server.started, ..Home::default() };
@@ -45,7 +53,7 @@ impl Homes {
     }
 
     /// Forgets servers that are gone.
-    pub fn keep_only(&mut self, running: &[Server]) {
+    pub fn keep_only(&mut self, running: &[Box<Server>]) {
         let running: BTreeSet<&ServerId> = running.iter().map(|server| &server.id).collect();
         self.0.retain(|id, _| running.contains(id));
     }

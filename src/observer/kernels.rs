@@ -4,7 +4,7 @@ use url::Url;
 
 use super::address;
 use crate::domain::{Jupyter, Server};
-use crate::hub::Prober;
+use crate::hub::{Dated, Prober};
 use crate::telemetry::ProcessTable;
 
 /// How kernels are asked.
@@ -14,6 +14,8 @@ pub struct Kernels {
     pub prober: Option<Prober>,
     /// The address people use, for servers whose own address is not known.
     pub public_url: Option<Url>,
+    /// Whether servers whose card works are asked as well: what may be stopped at work has to be known.
+    pub of_working: bool,
     /// How many servers are asked at once.
     pub concurrency: usize,
 }
@@ -25,12 +27,14 @@ pub(super) struct Asked {
     pub jupyter: Result<Jupyter, String>,
     /// Whether asking may have moved the Hub's stamp.
     pub left_trace: bool,
+    /// When it answered, by its clock and by ours.
+    pub dated: Option<Dated>,
 }
 
 impl Asked {
     /// It was not asked, and why.
     pub fn not(why: &str) -> Self {
-        Self { jupyter: Err(why.to_owned()), left_trace: false }
+        Self { jupyter: Err(why.to_owned()), left_trace: false, dated: None }
     }
 }
 
@@ -46,10 +50,12 @@ impl Kernels {
         };
         let look = prober.look(&server.id, &address.base).await;
         // Of a look that failed, some of the answers may have come whole.
+        let dated = look.as_ref().ok().and_then(|look| look.dated);
         let whole = look.as_ref().map_or(true, |look| look.left_trace);
         Asked {
             jupyter: look.map(|look| look.jupyter).map_err(|error| error.to_string()),
             left_trace: whole && address.through_proxy,
+            dated,
         }
     }
 }

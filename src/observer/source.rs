@@ -25,7 +25,7 @@ pub enum Source {
     /// The cards of this machine.
     Nvml(Arc<NvmlSampler>),
     /// The cards of other machines.
-    Agents(Agents),
+    Agents(Box<Agents>),
     /// The cards of a cluster, as labelled series.
     Prometheus(Box<Prometheus>),
 }

@@ -25,6 +25,11 @@ pub fn tenant(server: &Server) -> Option<Tenant> {
     Some(Tenant { workload: pod.or_else(job)?, started: server.started })
 }
 
+/// The same of many.
+pub(super) fn tenants<'a>(servers: impl Iterator<Item = &'a Server>) -> Vec<(ServerId, Tenant)> {
+    servers.filter_map(|server| Some((server.id.clone(), tenant(server)?))).collect()
+}
+
 impl Told {
     /// The cards of one server, or why they are not known.
     pub fn of(&self, server: &Server) -> Result<Vec<GpuSample>, String> {

@@ -5,18 +5,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Session, Snapshot, Verdict};
-use crate::domain::ServerId;
+use super::{
+    Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Spared,
+    Verdict, Waiting,
+};
+use crate::domain::{ServerId, UserName};
+
+/// New sessions that are taken in together, so that the first look at thousands needs no room for a copy of all.
+const AT_ONCE: usize = 1000;
 
 /// The memory between cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// By server.
     pub records: BTreeMap<ServerId, Record>,
+    /// Since when this process watches; not known to those that only tell.
+    pub began: Option<Timestamp>,
     /// The brake, when it is on.
     pub freeze: Option<Freeze>,
+    /// Who lifted the brake last.
+    pub lifted: Option<Lifted>,
+    /// The keeps of the last days, by the owner of the server: also of servers that are gone.
+    pub keeps: BTreeMap<UserName, Vec<Grant>>,
+    /// What is remembered of each exemption, by the rule's name.
+    pub spared: BTreeMap<String, Spared>,
     /// The servers whose record changed, or went, since it was last saved.
     pub unsaved: BTreeSet<ServerId>,
+    /// The owners whose keeps changed since they were last saved.
+    pub unsaved_keeps: BTreeSet<UserName>,
 }
 
 /// What is remembered of one run of a server.
@@ -28,6 +44,9 @@ pub struct Record {
     pub evidence: Evidence,
     /// Whether it was idle when it could last be judged.
     pub idle: bool,
+    /// Whether it was so by the usual limits, whoever waits for a card: what the brake counts by.
+    #[serde(default)]
+    pub usually_idle: bool,
     /// A warning that is being sent, and when that began. Still here after a restart, it was cut
     /// short and nobody knows whether it went out.
     pub sending: Option<Timestamp>,
@@ -35,6 +54,12 @@ pub struct Record {
     pub admins_told: Option<Timestamp>,
     /// The warning its owner has.
     pub warning: Option<Warning>,
+    /// A warning of a stop that was taken back, until its owner knows.
+    #[serde(default)]
+    pub taken_back: Option<Warning>,
+    /// How many warnings of this run were accepted, so that each has a name of its own.
+    #[serde(default)]
+    pub warnings: u32,
     /// The keep that was last given.
     pub keep: Option<Keep>,
     /// When it was stopped.
@@ -57,19 +82,9 @@ pub struct Warning {
     pub message_id: String,
     /// The reminders that went out, by how long before the deadline.
     pub reminded: Vec<SignedDuration>,
-}
-
-/// An owner's (or admin's) word that a session is still needed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keep {
-    /// Until when it protects.
-    pub until: Timestamp,
-    /// Who gave it.
-    pub by: String,
-    /// When.
-    pub at: Timestamp,
-    /// Why, in the giver's words.
-    pub reason: Option<String>,
+    /// The kernels that it named; absent where it announced the end of the whole server.
+    #[serde(default)]
+    pub kernels: Option<Vec<String>>,
 }
 
 impl Record {
@@ -84,9 +99,12 @@ impl Record {
             started,
             evidence: Evidence::new(started),
             idle: false,
+            usually_idle: false,
             sending: None,
             admins_told: None,
             warning: None,
+            taken_back: None,
+            warnings: 0,
             keep: None,
             stopped: None,
         }
@@ -97,17 +115,14 @@ impl Ledger {
     /// Folds what was observed into the clocks. A changed `started` is a new session; an absent
     /// server is forgotten only where the listing was complete.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        self.forget_old_keeps(snapshot.at);
+        self.know_exemptions(policy, snapshot.at);
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
-        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
-        let fresh = new.filter_map(|session| {
-            let started = session.server.started?;
-            Some((session.server.id.clone(), Record::first_seen(started, snapshot.at)))
-        });
-        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
-        self.unsaved.extend(fresh.keys().cloned());
-        self.records.append(&mut fresh);
+        for some in sessions.chunks(AT_ONCE) {
+            self.add_new(some, snapshot.at);
+        }
         for session in sessions {
             if self.observe_one(session, snapshot.at, policy) {
                 self.unsaved.insert(session.server.id.clone());
@@ -125,6 +140,17 @@ impl Ledger {
         }
     }
 
+    fn add_new(&mut self, sessions: &[Session], at: Timestamp) {
+        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
+        let fresh = new.filter_map(|session| {
+            let started = session.server.started?;
+            Some((session.server.id.clone(), Record::first_seen(started, at)))
+        });
+        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
+        self.unsaved.extend(fresh.keys().cloned());
+        self.records.append(&mut fresh);
+    }
+
     /// Folds a session into the record of this run; whether that changed the record. Where the Hub leaves
     /// out when it started, what is seen still counts for the run that is known.
     fn observe_one(&mut self, session: &Session, at: Timestamp, policy: &Policy) -> bool {
@@ -139,6 +165,11 @@ impl Ledger {
         (record.started, &record.evidence) != (before.0, &before.1)
     }
 
+    /// This process watches, at the latest since `at`. A clock that was set back makes it begin anew.
+    pub fn watches(&mut self, at: Timestamp) {
+        self.began = Some(self.began.map_or(at, |began| began.min(at)));
+    }
+
     /// Takes over what a plan concluded: who was idle, and the brake. A session that could not be
     /// judged for a moment has not turned idle when it can be judged again.
     pub fn settled(&mut self, plan: &Plan) {
@@ -148,14 +179,20 @@ impl Ledger {
                 Verdict::Busy(_) | Verdict::Protected(_) => false,
                 Verdict::Unknown(_) => continue,
             };
-            if self.records.get(&decision.server).is_some_and(|record| record.idle != idle) {
-                self.change(&decision.server, |record| record.idle = idle);
+            let protected = matches!(decision.judgement.verdict, Verdict::Protected(_));
+            let now = (idle, decision.judgement.usually_reached && !protected);
+            let changed = |record: &Record| (record.idle, record.usually_idle) != now;
+            if self.records.get(&decision.server).is_some_and(changed) {
+                self.change(&decision.server, |record| (record.idle, record.usually_idle) = now);
             }
         }
+        self.count_exempt(plan);
         match &plan.freeze {
-            FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => self.freeze = Some(freeze.clone()),
+            FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
+            // It may have been lifted since that was planned.
+            FreezeChange::Holds(freeze) if self.freeze.is_some() => self.freeze = Some(freeze.clone()),
             FreezeChange::Ends => self.freeze = None,
-            FreezeChange::None => {}
+            FreezeChange::Holds(_) | FreezeChange::None => {}
         }
     }
 
@@ -169,20 +206,39 @@ impl Ledger {
         self.change(id, |record| record.sending = None);
     }
 
+    /// The warning was accepted and that could not be saved, so that nobody will know after a restart.
+    pub fn warning_in_doubt(&mut self, id: &ServerId, began: Timestamp) {
+        self.change(id, |record| {
+            record.warning = None;
+            record.sending = Some(began);
+        });
+    }
+
     /// The mail server accepted the warning.
     pub fn warned(&mut self, id: &ServerId, warning: Warning) {
         self.change(id, |record| {
             record.sending = None;
+            record.taken_back = None;
             record.warning = Some(warning);
+            record.warnings = record.warnings.saturating_add(1);
         });
     }
 
-    /// The admins know that the owner has no address.
-    pub fn admins_told(&mut self, id: &ServerId, at: Timestamp) {
-        self.change(id, |record| record.admins_told = Some(at));
+    /// The admins know that the owner has no address, or (`None`) could not be told.
+    pub fn admins_told(&mut self, id: &ServerId, at: Option<Timestamp>) {
+        self.change(id, |record| record.admins_told = at);
     }
 
-    /// A reminder went out.
+    /// The reminder was not accepted; it may be tried again.
+    pub fn reminder_failed(&mut self, id: &ServerId, before: SignedDuration) {
+        self.change(id, |record| {
+            if let Some(warning) = &mut record.warning {
+                warning.reminded.retain(|sent| *sent != before);
+            }
+        });
+    }
+
+    /// A reminder goes out.
     pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) {
         self.change(id, |record| {
             if let Some(warning) = &mut record.warning {
@@ -194,15 +250,43 @@ impl Ledger {
     /// The warning no longer holds; the next one has its full grace.
     pub fn unmarked(&mut self, id: &ServerId) {
         self.change(id, |record| {
-            record.warning = None;
+            let warning = record.warning.take().filter(|warning| warning.stop_follows);
+            record.taken_back = warning.or_else(|| record.taken_back.take());
             record.sending = None;
             record.admins_told = None;
         });
     }
 
-    /// Somebody said that the session is still needed.
-    pub fn kept(&mut self, id: &ServerId, keep: Keep) {
-        self.change(id, |record| record.keep = Some(keep));
+    /// The owner is told that a warning was taken back; returns which. Not told after all where the mail
+    /// server was in trouble, it can be put back.
+    pub fn withdrawn(&mut self, id: &ServerId, or_not: Option<Warning>) -> Option<Warning> {
+        let before = self.records.get(id).and_then(|record| record.taken_back.clone());
+        self.change(id, |record| record.taken_back = or_not);
+        before
+    }
+
+    /// The owner is told of kernels that wait, at this instant; or after all not.
+    pub fn noticed<'a>(
+        &mut self,
+        id: &ServerId,
+        kernels: impl Iterator<Item = &'a Waiting>,
+        at: Option<Timestamp>,
+    ) {
+        self.change(id, |record| {
+            for waiting in kernels {
+                if let Some(wait) = record.evidence.waits.get_mut(&waiting.kernel) {
+                    wait.told = at;
+                }
+            }
+        });
+    }
+
+    /// The kernels that a warning named are shut down; the server stays.
+    pub fn kernels_stopped(&mut self, id: &ServerId) {
+        self.change(id, |record| {
+            record.warning = None;
+            record.sending = None;
+        });
     }
 
     /// The server was stopped and is gone.
@@ -210,7 +294,7 @@ impl Ledger {
         self.change(id, |record| record.stopped = Some(at));
     }
 
-    fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
+    pub(super) fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
         if let Some(record) = self.records.get_mut(id) {
             change(record);
             self.unsaved.insert(id.clone());

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{FreezeChange, Judgement, Mode};
+use super::{FreezeChange, Judgement, KernelDoubt, Mode, Target, Waiting};
 use crate::domain::ServerId;
 
 /// What one cycle should do.
@@ -13,6 +13,8 @@ pub struct Plan {
     pub decisions: Vec<Decision>,
     /// What happens to the brake.
     pub freeze: FreezeChange,
+    /// How many wait for a card, by which it was planned; absent where that is not known.
+    pub waiting: Option<u32>,
 }
 
 /// What is done about one session, and why.
@@ -26,6 +28,10 @@ pub struct Decision {
     pub may_hold_cards: bool,
     /// What it is taken for.
     pub judgement: Judgement,
+    /// What of it is stopped, and so what its owner is told; absent where nothing may be.
+    pub target: Option<Target>,
+    /// How long running kernels get to save what they have after an interrupt, where there is one.
+    pub save_wait: Option<SignedDuration>,
     /// What to do.
     pub action: Option<Action>,
     /// Why an idle session is not (yet) acted upon.
@@ -55,6 +61,10 @@ pub enum Action {
     Stop,
     /// Forget the warning: none of the limits is reached any more.
     Unmark,
+    /// Tell the owner that the warning was taken back.
+    Withdraw,
+    /// Tell the owner of kernels that have waited for long; nothing follows.
+    Notice(Vec<Waiting>),
 }
 
 /// Why an idle or warned session is left alone in this cycle.
@@ -64,16 +74,24 @@ pub enum HeldBack {
     Mode(Mode, Box<Action>),
     /// The promised time has not passed.
     Warned(Timestamp),
+    /// Only kernels are to be shut down, and it is not certain which.
+    Kernels(KernelDoubt),
     /// A warned session cannot be judged just now.
     Unknown,
     /// Stops are frozen since this instant.
     Frozen(Timestamp),
+    /// The service has only just been started; nothing is stopped before this.
+    JustStarted(Timestamp),
+    /// The newest reading of a card may be this old, which is more than a cycle.
+    Stale(SignedDuration),
     /// This cycle has stopped as many as it may.
     Budget(usize),
     /// No stops at this hour; the next opening.
     Hours(Timestamp),
     /// Nobody can be warned: there is no mail.
     NoMail,
+    /// It is idle only by the limits for when somebody waits, and enough others go for so many.
+    EnoughForDemand(u32),
     /// Sending a warning was cut short and may have succeeded; it is not sent again before this.
     Interrupted(Timestamp),
 }

@@ -2,15 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
+mod audit;
 mod brakes;
 mod cpu_servers;
+mod cull_users;
+mod demand;
 mod evidence;
+mod exemptions;
 mod idleness;
+mod keeps;
+mod kernels;
 mod ladder;
 mod past;
 mod rules;
 mod schedule;
 mod stamps;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,6 +50,7 @@ fn at(text: &str) -> Timestamp {
 fn policy() -> Policy {
     Policy {
         mode: Mode::Enforce,
+        cycle: mins(1),
         thresholds: Thresholds { sm: 0.01, dram: 0.01, cpu_cores: 0.1 },
         max_gap: mins(3),
         min_coverage: 0.95,
@@ -54,12 +62,22 @@ fn policy() -> Policy {
             remind_before: vec![mins(15)],
             connected_warn_after: Some(hours(4)),
             card_unused_warn_after: Some(hours(24)),
+            busy_kernel_limit: None,
+            busy_kernel_action: BusyKernelAction::Notice,
             max_age: None,
+            max_age_even_if_busy: false,
+            manner: Manner::default(),
         },
         rules: Vec::new(),
         keep: KeepOffer { choices: Vec::new(), weekly_budget: hours(72), reason: ReasonNeed::Optional },
+        demand: Demand::default(),
         stop_hours: None,
-        safety: Safety { max_stops: StopBudget::Share(0.1), freeze_share: 0.5, freeze_min_sessions: 10 },
+        safety: Safety {
+            max_stops: StopBudget::Share(0.1),
+            freeze_share: 0.5,
+            freeze_min_sessions: 10,
+            min_uptime: mins(3),
+        },
         can_warn: true,
         cpu_servers: None,
     }
@@ -89,7 +107,7 @@ fn session(user: &str) -> Session {
     let kernel =
         Kernel { id, state: KernelState::Idle, last_activity: start, connections: 0, notebook: None };
     Session {
-        server: Server {
+        server: Box::new(Server {
             id: ServerId::new(user, ""),
             groups: Vec::new(),
             admin: false,
@@ -102,7 +120,7 @@ fn session(user: &str) -> Session {
             contacts: Vec::new(),
             spawner: SpawnerState::default(),
             path: String::new(),
-        },
+        }),
         jupyter: Ok(Jupyter {
             last_activity: start,
             connections: 0,
@@ -142,6 +160,8 @@ struct Day {
     hub: bool,
     /// Whether the mail server takes anything.
     mail: bool,
+    /// How many wait for a card.
+    waiting: Option<u32>,
     now: Timestamp,
     plan: Plan,
     events: Vec<(Timestamp, ServerId, &'static str)>,
@@ -156,8 +176,9 @@ impl Day {
             sessions: users.iter().map(|user| session(user)).collect(),
             hub: true,
             mail: true,
+            waiting: None,
             now: at("08:00"),
-            plan: Plan { decisions: Vec::new(), freeze: FreezeChange::None },
+            plan: Plan { decisions: Vec::new(), freeze: FreezeChange::None, waiting: None },
             events: Vec::new(),
         };
         day.look();
@@ -207,7 +228,7 @@ impl Day {
             sessions: if self.hub { Ok(self.sessions.clone()) } else { Err("down".to_owned()) },
             complete: self.hub,
             telemetry_down: None,
-            waiting: 0,
+            waiting: self.waiting,
         };
         self.ledger.observe(&snapshot, &self.policy);
         self.plan = plan(&snapshot, &self.ledger, &self.policy, self.now);
@@ -219,13 +240,15 @@ impl Day {
 
     fn carry_out(&mut self, decision: &Decision) {
         let id = &decision.server;
-        let event = match decision.action {
+        let event = match decision.action.clone() {
             Some(Action::Warn { deadline, stop_follows, .. }) if self.mail => {
                 let limit = decision.judgement.reached.unwrap();
                 let message_id = String::new();
                 let reminded = Vec::new();
                 let accepted = self.now;
-                let warning = Warning { accepted, deadline, limit, stop_follows, message_id, reminded };
+                let kernels = decision.target.as_ref().unwrap().kernels();
+                let warning =
+                    Warning { accepted, deadline, limit, stop_follows, message_id, reminded, kernels };
                 self.ledger.warned(id, warning);
                 "warned"
             }
@@ -241,7 +264,15 @@ impl Day {
                 self.ledger.stopped(id, self.now);
                 "stopped"
             }
-            Some(Action::Warn { .. } | Action::Remind { .. }) | None => return,
+            Some(Action::Withdraw) if self.mail => {
+                self.ledger.withdrawn(id, None);
+                "withdrawn"
+            }
+            Some(Action::Notice(waiting)) if self.mail => {
+                self.ledger.noticed(id, waiting.iter(), Some(self.now));
+                "noticed"
+            }
+            Some(_) | None => return,
         };
         self.events.push((self.now, id.clone(), event));
     }

@@ -4,6 +4,7 @@
 
 mod agent;
 mod cost;
+mod demand;
 mod environment;
 mod error;
 mod flags;
@@ -11,6 +12,7 @@ mod mail;
 mod policy;
 mod prometheus;
 mod raw;
+mod stop_hours;
 mod telemetry;
 mod values;
 mod webhook;
@@ -34,7 +36,7 @@ pub use webhook::Announcements;
 
 use crate::hub::HubSettings;
 use crate::message::Wording;
-use crate::policy::{Mode, Policy};
+use crate::policy::{CullUsers, Mode, Policy};
 pub use telemetry::Source;
 
 /// Everything the service needs to know.
@@ -60,8 +62,8 @@ pub struct Settings {
     pub store: PathBuf,
     /// What cards cost.
     pub cost: Cost,
-    /// Whether `--cull-users` was given, which this program does not do.
-    pub users_were_to_be_deleted: bool,
+    /// Which users are deleted; nobody where absent.
+    pub cull_users: Option<CullUsers>,
 }
 
 /// Where settings come from.
@@ -95,6 +97,10 @@ impl Sources {
     fn settings(&self, file: &raw::File) -> Result<Settings, SettingsError> {
         let mut policy = policy::policy(file, &self.flags)?;
         policy.mode = self.mode.unwrap_or(policy.mode);
+        let cycle =
+            self.flags.cycle().map_or_else(|| cycle(&policy), |every| Ok(std(every.min(policy.max_gap))))?;
+        policy.cycle = SignedDuration::try_from(cycle).unwrap_or(policy.max_gap);
+        let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
         if policy.mode > Mode::Observe && post.is_none() && policy.cpu_servers.is_none() {
@@ -105,10 +111,7 @@ impl Sources {
             return Err(SettingsError::key("mode", what));
         }
         Ok(Settings {
-            cycle: self
-                .flags
-                .cycle()
-                .map_or_else(|| cycle(file, &policy), |every| Ok(std(every.min(policy.max_gap))))?,
+            cycle,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
@@ -117,7 +120,7 @@ impl Sources {
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
             cost: Cost::new(&file.cost)?,
-            users_were_to_be_deleted: self.flags.cull_users.unwrap_or(false),
+            cull_users,
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
         })
     }
@@ -190,8 +193,8 @@ fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
 }
 
 /// A cycle longer than `max_gap` would look like a gap each time.
-fn cycle(file: &raw::File, policy: &Policy) -> Result<Duration, SettingsError> {
-    let cycle = file.cycle.map_or(SignedDuration::from_secs(60), |time| time.0);
+fn cycle(policy: &Policy) -> Result<Duration, SettingsError> {
+    let cycle = policy.cycle;
     if cycle > policy.max_gap {
         let gap = values::in_words(policy.max_gap);
         return Err(SettingsError::key(

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use url::Url;
 
-use super::values::{Grace, Length, Limit, Pattern, Share, Stops};
+pub use super::values::Length;
+use super::values::{Grace, Limit, Pattern, Share, Stops};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -151,8 +152,16 @@ pub struct Policy {
     pub connected_warn_after: Option<Limit>,
     pub card_unused_warn_after: Option<Limit>,
     pub busy_kernel_limit: Option<Limit>,
+    pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
-    pub action: Option<String>,
+    pub max_age_even_if_busy: Option<bool>,
+    pub action: Option<StopAction>,
+    pub interrupt: Option<bool>,
+    pub save_wait: Option<Length>,
+    #[serde(default)]
+    pub when_waiting: Overrides,
+    #[serde(default)]
+    pub when_free: Overrides,
     #[serde(default)]
     pub keep: Keep,
     pub stop_hours: Option<StopHours>,
@@ -197,8 +206,39 @@ pub struct Rule {
     pub connected_warn_after: Option<Limit>,
     pub card_unused_warn_after: Option<Limit>,
     pub busy_kernel_limit: Option<Limit>,
+    pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
-    pub action: Option<String>,
+    pub max_age_even_if_busy: Option<bool>,
+    pub action: Option<StopAction>,
+    pub interrupt: Option<bool>,
+    pub save_wait: Option<Length>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopAction {
+    StopServer,
+    StopKernels,
+}
+
+/// Limits that stand for others while somebody, or nobody, waits for a card.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overrides {
+    pub warn_after: Option<Length>,
+    pub grace: Option<Grace>,
+    pub remind_before: Option<Vec<Length>>,
+    pub connected_warn_after: Option<Limit>,
+    pub card_unused_warn_after: Option<Limit>,
+    pub busy_kernel_limit: Option<Limit>,
+    pub max_age: Option<Limit>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BusyKernelAction {
+    Notice,
+    Stop,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -227,6 +267,7 @@ pub struct Safety {
     pub max_stops_per_cycle: Option<Stops>,
     pub freeze_share: Option<Share>,
     pub freeze_min_sessions: Option<usize>,
+    pub min_uptime: Option<Length>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -239,6 +280,8 @@ pub struct CpuServers {
     pub default_servers: Option<bool>,
     pub named_servers: Option<bool>,
     pub remove_named_servers: Option<bool>,
+    pub cull_users: Option<bool>,
+    pub cull_admin_users: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

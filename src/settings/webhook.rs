@@ -6,7 +6,7 @@ use super::{SettingsError, raw, secret_file, std};
 use crate::notify::{Webhook, WebhookSettings};
 
 /// What can be announced, in the words of the trace format.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 13] = [
     "idle",
     "warned",
     "reminded",
@@ -18,6 +18,8 @@ const KNOWN: [&str; 11] = [
     "held-back",
     "frozen",
     "lifted",
+    "withdrawn",
+    "noticed",
 ];
 /// What is, where nothing is said: what somebody may ask the admins about.
 const USUAL: [&str; 5] = ["warned", "stopped", "orphaned", "frozen", "lifted"];

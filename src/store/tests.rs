@@ -3,7 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::policy::{LimitKind, Warning};
+use crate::policy::{Concerned, Freeze, Keep, Lifted, LimitKind, Spared, Warning};
+
+mod faults;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
@@ -18,16 +20,43 @@ fn ledger() -> Ledger {
         stop_follows: true,
         message_id: "1@example.org".to_owned(),
         reminded: vec![SignedDuration::from_mins(15)],
+        kernels: None,
     });
     let mut ledger = Ledger::default();
     ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);
     ledger.records.insert(ServerId::new("a/b @ö", ""), Record::new(at(2_000)));
-    ledger.freeze = Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into() });
+    ledger.freeze =
+        Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into(), told: Some(at(10)) });
+    ledger.lifted = Some(Lifted { by: "root".to_owned(), at: at(8), since: at(7), flipped: 12 });
+    ledger.kept(&ServerId::new("a/b @ö", "that is gone"), keep(at(3_000)));
+    ledger.unsaved_keeps.clear();
+    let spared = Spared {
+        since: at(1),
+        idle: [("A100".to_owned(), SignedDuration::from_mins(5))].into(),
+        told: [(Concerned::Owner, at(20_000))].into(),
+    };
+    ledger.spared.insert("standby".to_owned(), spared);
     ledger
 }
 
+fn keep(given: Timestamp) -> Keep {
+    let (by, reason) = ("a/b @ö".to_owned(), Some("thesis".to_owned()));
+    Keep {
+        until: given + SignedDuration::from_hours(8),
+        by,
+        at: given,
+        reason,
+        cost: SignedDuration::from_hours(8),
+    }
+}
+
+fn connection(store: &mut Store) -> &mut Connection {
+    &mut store.opened().unwrap().connection
+}
+
 fn unsaved(ledger: Ledger) -> Ledger {
-    Ledger { unsaved: ledger.records.keys().cloned().collect(), ..ledger }
+    let unsaved = ledger.records.keys().cloned().collect();
+    Ledger { unsaved, unsaved_keeps: ledger.keeps.keys().cloned().collect(), ..ledger }
 }
 
 #[test]
@@ -37,7 +66,7 @@ fn what_is_saved_is_there_after_a_crash() {
     let mut store = Store::open(&path).unwrap();
     store.save(&unsaved(ledger())).unwrap();
     // No orderly end: the file is looked at while the first process has it open.
-    let seen = Store::open_read_only(&path).unwrap().unwrap().load().unwrap();
+    let seen = Store::peek(&path).unwrap().unwrap();
     assert_eq!(seen, ledger());
 }
 
@@ -46,7 +75,9 @@ fn a_session_that_is_gone_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
     store.save(&unsaved(ledger())).unwrap();
-    store.save(&Ledger { unsaved: unsaved(ledger()).unsaved, ..Ledger::default() }).unwrap();
+    let all = unsaved(ledger());
+    let (unsaved, unsaved_keeps) = (all.unsaved, all.unsaved_keeps);
+    store.save(&Ledger { unsaved, unsaved_keeps, ..Ledger::default() }).unwrap();
     assert_eq!(store.load().unwrap(), Ledger::default());
 }
 
@@ -78,7 +109,7 @@ fn a_second_process_is_refused_the_ledger() {
 fn a_ledger_of_a_newer_version_is_left_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("l.sqlite");
-    Store::open(&path).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
+    connection(&mut Store::open(&path).unwrap()).pragma_update(None, "user_version", 99).unwrap();
     let error = Store::open(&path).unwrap_err();
     assert!(error.to_string().contains("use the newer gpu-culler"), "{error}");
 }
@@ -97,7 +128,7 @@ fn a_record_that_does_not_parse_is_an_error_and_not_an_empty_ledger() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
     store.save(&unsaved(ledger())).unwrap();
-    store.connection.execute("UPDATE session SET record = '{}'", []).unwrap();
+    connection(&mut store).execute("UPDATE session SET record = '{}'", []).unwrap();
     assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })));
 }
 
@@ -112,7 +143,7 @@ fn what_happened_is_kept_in_order() {
         reason: "why".to_owned(),
     };
     store.log(&[entry("warned"), entry("stopped")]).unwrap();
-    let mut rows = store.connection.prepare("SELECT event FROM event ORDER BY id").unwrap();
+    let mut rows = connection(&mut store).prepare("SELECT event FROM event ORDER BY id").unwrap();
     let events: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(events, ["warned", "stopped"]);
 }

@@ -108,13 +108,13 @@ impl Agents {
     pub async fn look_at(&self, ask: Ask, now: Timestamp, wanted: impl Fn(&str) -> bool) -> Vec<Machine> {
         let began = Instant::now();
         let token = self.client.token();
-        let nodes = self.nodes().await.into_iter();
-        let nodes =
-            nodes.filter(|node| node.as_ref().map_or_else(|m| wanted(&m.name), |node| wanted(&node.name)));
+        let nodes = match self.nodes().await {
+            Ok(nodes) => nodes.into_iter().filter(|node| wanted(&node.name)),
+            Err(silent) => return silent.into_iter().filter(|machine| wanted(&machine.name)).collect(),
+        };
         let asked = nodes.map(|node| {
             let token = token.clone();
             async move {
-                let node = node?;
                 let cursor = self.reader(&node).cursor;
                 let answer = match token {
                     Ok(token) => {
@@ -124,33 +124,29 @@ impl Agents {
                 };
                 let passed = SignedDuration::try_from(began.elapsed()).unwrap_or_default();
                 let now = now.checked_add(passed).unwrap_or(now);
-                Ok((node, answer.and_then(|answer| judged(answer, now, cursor.as_deref()))))
+                (node, answer.and_then(|answer| judged(answer, now, cursor.as_deref())))
             }
         });
-        let answers: Vec<Result<_, Machine>> = futures::stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let answers: Vec<_> = futures::stream::iter(asked).buffered(AT_ONCE).collect().await;
         let mut met = BTreeSet::new();
-        let found = answers.into_iter().filter_map(|answer| match answer {
-            Ok((node, answer)) => self.machine(node, answer, ask, &mut met),
-            Err(silent) => Some(silent),
-        });
-        found.collect()
+        answers.into_iter().filter_map(|(node, answer)| self.machine(node, answer, ask, &mut met)).collect()
     }
 
-    /// The agents there are, or, where a name cannot be resolved, those there were.
-    async fn nodes(&self) -> Vec<Result<Node, Machine>> {
+    /// The agents there are; where their name cannot be resolved, those there were, as silent.
+    async fn nodes(&self) -> Result<Vec<Node>, Vec<Machine>> {
         let name = match &self.settings.whom {
-            Whom::Nodes(urls) => return urls.iter().map(|url| Ok(Node::named(url))).collect(),
+            Whom::Nodes(urls) => return Ok(urls.iter().map(Node::named).collect()),
             Whom::Dns(name) => name,
         };
         let why = match addresses(name).await {
-            Ok(addresses) => return addresses.into_iter().map(|at| Ok(Node::at(name, at))).collect(),
+            Ok(addresses) => return Ok(addresses.into_iter().map(|at| Node::at(name, at)).collect()),
             Err(why) => why,
         };
         let known = self.lock().clone();
         if known.is_empty() {
-            return vec![Err(Machine::silent(name.authority().to_owned(), BTreeSet::new(), &why))];
+            return Err(vec![Machine::silent(name.authority().to_owned(), BTreeSet::new(), &why)]);
         }
-        known.into_iter().map(|(name, reader)| Err(Machine::silent(name, reader.names, &why))).collect()
+        Err(known.into_iter().map(|(name, reader)| Machine::silent(name, reader.names, &why)).collect())
     }
 
     fn reader(&self, node: &Node) -> Reader {

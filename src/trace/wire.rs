@@ -23,8 +23,8 @@ pub struct Observation {
     pub hub: State,
     #[serde(default, deserialize_with = "or_default")]
     pub telemetry: State,
-    #[serde(default, deserialize_with = "or_default")]
-    pub waiting: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<Server>>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
@@ -143,7 +143,8 @@ pub struct Gpu {
     pub past: Option<Past>,
 }
 
-/// What the source remembers of the card: rest since then, with so many seconds not watched.
+/// What the source remembers of the card: rest since then, with so many seconds not watched, the newest
+/// reading so many seconds ago.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Past {
     pub since: Timestamp,
@@ -152,6 +153,8 @@ pub struct Past {
     #[serde(default)]
     pub last_active: Option<Timestamp>,
     pub unwatched: f64,
+    #[serde(default, deserialize_with = "or_default")]
+    pub lag: f64,
 }
 
 /// `null` means what absence means.

@@ -91,6 +91,7 @@ fn gpu(sample: &GpuSample) -> wire::Gpu {
             after_gap: past.after_gap,
             last_active: past.last_active,
             unwatched: past.unwatched.as_secs_f64(),
+            lag: past.lag.as_secs_f64(),
         }),
     }
 }

@@ -1,15 +1,17 @@
 //! The agent's answers about a pretended card, over HTTP.
 
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use axum_server::Handle;
 use gpu_culler::agent::{self, Agent};
 use gpu_culler::domain::Ratio;
 use gpu_culler::telemetry::agents::{Ask, Whom};
 use gpu_culler::telemetry::{Agents, AgentsSettings, Machine};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::driver::{Driver, card, scene, unix_seconds, with};
+use crate::driver::{Driver, TIMEOUT, card, scene, unix_seconds, with};
 
 #[expect(clippy::disallowed_methods, reason = "the agent and the test are on the same clock")]
 fn now() -> jiff::Timestamp {
@@ -106,4 +108,31 @@ async fn a_restarted_agent_is_not_taken_for_one_that_watched_all_the_time() {
     look(&service, Ask::Next).await;
     assert_eq!(sm(&look(&service, Ask::Fresh).await), Some(0.0), "from then on it is watched again");
     second.shutdown();
+}
+
+/// Waits until it is so.
+fn eventually(what: &str, is: impl Fn() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !is() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_signal_lets_nvml_go_and_a_second_one_takes_it_up_again() {
+    let driver = Driver::playing(&scene(&[card("GPU-a")]));
+    let config = driver.library.with_file_name("agent.toml");
+    std::fs::write(&config, format!("[telemetry.nvml]\nlibrary = {:?}\n", driver.library)).unwrap();
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_gpu-culler"));
+    agent.args(["agent", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+    let mut agent = agent.spawn().unwrap();
+    let pid = Pid::from_child(&agent);
+    eventually("NVML is open", || driver.users() == "1");
+    kill_process(pid, Signal::USR1).unwrap();
+    eventually("NVML is closed", || driver.users() == "0");
+    kill_process(pid, Signal::USR1).unwrap();
+    eventually("NVML is open again", || driver.users() == "1");
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(agent.wait().unwrap().success());
 }

@@ -170,7 +170,7 @@ async fn every_field_arrives_in_the_domain() {
         spawner: SpawnerState { pid: Some(4242), ..SpawnerState::default() },
         path: "/user/alice/".to_owned(),
     };
-    assert_eq!(listing.servers, [expected]);
+    assert_eq!(listing.servers, [Box::new(expected)]);
     assert_eq!(listing.hidden, Hidden::default());
 }
 

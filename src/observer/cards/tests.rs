@@ -100,7 +100,7 @@ fn judged(servers: &[Server], looks: Vec<Vec<Machine>>) -> Vec<Result<Vec<String
     let (mut homes, mut cards) = (Homes::default(), Cards::default());
     for machines in looks {
         cards = Cards::attribute(machines, &running);
-        cards.note(servers, &mut homes);
+        cards.note(servers.iter(), &mut homes);
     }
     let of = |server| Ok(cards.of(server, &homes)?.into_iter().map(|gpu| gpu.id.0).collect());
     servers.iter().map(of).collect()
@@ -176,11 +176,11 @@ fn a_new_start_of_a_server_is_looked_for_anew() {
     let mut bob = by_container("bob");
     let running = [(bob.id.clone(), bob.spawner.clone())];
     let mut homes = Homes::default();
-    Cards::attribute(both(), &running).note(std::slice::from_ref(&bob), &mut homes);
+    Cards::attribute(both(), &running).note(std::iter::once(&bob), &mut homes);
     bob.started = Timestamp::from_second(60).ok();
     let moved = vec![machine("n1", false, &in_container("bob")), silent("n2")];
     let cards = Cards::attribute(moved, &running);
-    cards.note(std::slice::from_ref(&bob), &mut homes);
+    cards.note(std::iter::once(&bob), &mut homes);
     assert_eq!(cards.of(&bob, &homes).map(|gpus| gpus.len()), Ok(1));
 }
 

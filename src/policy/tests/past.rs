@@ -5,7 +5,7 @@ use super::*;
 /// What a source says that watched without a hole: rest since then, after work.
 fn rest_after_work(since: &str) -> Past {
     let since = at(since);
-    Past { since, after_gap: false, last_active: Some(since), unwatched: Duration::ZERO }
+    Past { since, after_gap: false, last_active: Some(since), unwatched: Duration::ZERO, lag: Duration::ZERO }
 }
 
 /// The service begins at noon, when alice's server has run for four hours.
@@ -60,8 +60,13 @@ fn a_time_when_the_source_could_not_be_asked_is_made_good_by_its_memory() {
 #[test]
 fn a_time_that_the_source_missed_too_stays_a_gap() {
     let mut day = Day::new();
-    let after_the_gap =
-        Past { since: at("11:30"), after_gap: true, last_active: None, unwatched: Duration::ZERO };
+    let after_the_gap = Past {
+        since: at("11:30"),
+        after_gap: true,
+        last_active: None,
+        unwatched: Duration::ZERO,
+        lag: Duration::ZERO,
+    };
     day.now = at("12:00");
     day.alice().card().past = Some(after_the_gap);
     assert_eq!(day.verdict("12:05"), Verdict::Unknown(UnknownReason::Gap(at("11:30"))));

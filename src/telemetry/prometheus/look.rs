@@ -193,6 +193,7 @@ fn sample(device: &Device, memory: &Memory, now: i64, rules: &Rules) -> GpuSampl
         after_gap: memory.after_gap,
         last_active: memory.last_active.and_then(instant),
         unwatched: millis(memory.unwatched + tail),
+        lag: millis(tail),
     });
     #[expect(
         clippy::cast_possible_truncation,
