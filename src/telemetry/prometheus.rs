@@ -14,6 +14,7 @@ mod client;
 mod doctor;
 mod error;
 mod fault;
+mod heart;
 mod history;
 mod look;
 mod memory;

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a failed test should stop at once")]
 
+#[allow(dead_code, reason = "the bench uses more of it")]
 mod servers;
 
 use std::time::{Duration, Instant};
 
 use gpu_culler::domain::GpuSample;
-use gpu_culler::telemetry::prometheus::{Client, Login, Look, Method, Names, Proxy, Tenant, Workload};
+use gpu_culler::telemetry::prometheus::{
+    Advice, Client, Login, Look, Method, Names, Proxy, Tenant, Workload,
+};
 use gpu_culler::telemetry::{Prometheus, PrometheusSettings};
 use jiff::{SignedDuration, Timestamp};
 use servers::{Exporter, Kind, Server, Shown, lines};
@@ -105,6 +108,8 @@ async fn follow(kind: Kind) {
     let look = source.look(&both, now()).await.unwrap();
     assert_eq!(alices(&look, now()).unwrap().memory_used, Some(20_480 << 20), "{kind:?}");
 
+    examined(&source, &server.url, &both).await;
+
     exporter.show(|scene| scene.cards[0].engine = 0.5);
     until(&source, &both, "alice's card at work", |look, at| {
         alices(look, at).is_some_and(|card| card.sm.is_some_and(|share| share.get() == 0.5))
@@ -132,6 +137,26 @@ async fn follow(kind: Kind) {
             .is_some_and(|card| card.past.is_none() && card.unreadable.unwrap().contains("no sample"))
     })
     .await;
+}
+
+/// What the doctor says of an exporter as it is by default, and of one that is scraped too rarely.
+async fn examined(source: &Prometheus, url: &str, tenants: &[Tenant]) {
+    let words = |all: &[Advice]| {
+        all.iter().map(|advice| format!("{:?} {}\n", advice.concern, advice.words)).collect::<String>()
+    };
+    let said = words(&source.examine(tenants, now()).await.unwrap());
+    for part in [
+        "None 2 cards on 1 machines",
+        "None scraped every 1 s, each reading speaks for 2 s",
+        "Some 2 of 2 cards have no sm: add this line to the exporter's CSV file: DCGM_FI_PROF_SM_ACTIVE, gauge,",
+        "of 2 sessions 1 have cards",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("Grave"), "{said}");
+    let fast = PrometheusSettings { collect_interval: Duration::from_millis(400), ..settings(url, 2) };
+    let said = words(&Prometheus::new(fast).unwrap().examine(tenants, now()).await.unwrap());
+    assert!(said.contains("Grave cards are scraped every 1 s, but a reading speaks for 0 s only"), "{said}");
 }
 
 /// Six hours of forty cards, as scraped every 15 seconds up to `end`; the first one worked until an hour before,

@@ -205,3 +205,26 @@ fn some(words: String) -> Advice {
 fn grave(words: String) -> Advice {
     Advice { concern: Concern::Grave, words }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_are_apart_are_told_with_by_how_much() {
+        let told = |ahead| clocks(&State { ahead, ..State::default() });
+        assert_eq!(told(None), None);
+        assert_eq!(told(Some(-5)), None);
+        let slow = told(Some(-20)).map(|advice| (advice.concern, advice.words.contains("20 s behind ours")));
+        assert_eq!(slow, Some((Concern::Some, true)));
+        let fast = told(Some(90)).map(|advice| (advice.concern, advice.words.contains("90 s ahead of ours")));
+        assert_eq!(fast, Some((Concern::Grave, true)));
+    }
+
+    #[test]
+    fn where_no_card_names_anybody_no_session_can_be_judged() {
+        let none = sessions(&Look::default(), &[], Timestamp::UNIX_EPOCH);
+        assert_eq!(none.concern, Concern::Grave);
+        assert!(none.words.contains("DCGM_EXPORTER_KUBERNETES"), "{}", none.words);
+    }
+}

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::batch::{Pulse, Readings, Slot};
 use super::fault::Fault;
+use super::heart::Heart;
 use super::names::{Role, Workload};
 
 /// By what a device is judged; times in milliseconds.
@@ -97,7 +98,7 @@ pub struct Memory {
     pub watched: (i64, i64),
     /// Why the newest slot proves nothing, if so.
     pub fault: Option<Fault>,
-    /// Who held it, and when that was last said.
+    /// Who held it when that was last said, and when that was.
     pub holders: BTreeMap<Workload, i64>,
     /// The product's name.
     pub model: String,
@@ -112,47 +113,6 @@ pub struct Memory {
     pub newest: i64,
     /// The usual time between two scrapes.
     pub scrape: Option<i64>,
-}
-
-/// The last beats of a card's pulse.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Heart {
-    last: [Option<(i64, u64)>; 2],
-    changed: Option<i64>,
-    /// The shortest time between two changes.
-    step: Option<i64>,
-}
-
-impl Heart {
-    fn beat(&mut self, at: i64, bits: [Option<u64>; 2]) {
-        for (known, bits) in self.last.iter_mut().zip(bits) {
-            let Some(bits) = bits else { continue };
-            match *known {
-                Some((before, _)) if before >= at => {}
-                Some((_, old)) => {
-                    if old != bits {
-                        let step = self.changed.map(|before| at - before).filter(|step| *step > 0);
-                        self.step = self.step.into_iter().chain(step).min();
-                        self.changed = Some(at);
-                    }
-                    *known = Some((at, bits));
-                }
-                None => *known = Some((at, bits)),
-            }
-        }
-    }
-
-    fn fault(&self, at: i64, patience: i64) -> Option<Fault> {
-        if self.changed.is_some_and(|changed| at - changed <= patience) {
-            return None;
-        }
-        let newest = self.last.iter().flatten().map(|(at, _)| *at).max();
-        Some(match newest.is_some_and(|newest| at - newest <= patience) {
-            false => Fault::NoPulse,
-            true if self.changed.is_none() => Fault::TooYoung,
-            true => Fault::Stalled,
-        })
-    }
 }
 
 impl Memory {
@@ -184,6 +144,8 @@ impl Memory {
     /// not missed; what is known is not counted twice.
     pub fn fold(&mut self, readings: &Readings, pulse: Option<&Pulse>, end: i64, rules: &Rules) {
         self.take_names(readings);
+        let newest = self.holders.values().max().copied().unwrap_or_default();
+        self.holders.retain(|_, said| newest - *said <= rules.patience());
         if readings.slots.keys().next_back().is_some_and(|last| *last > self.newest) {
             (self.peaks, self.watched) = (Peaks::default(), (0, 0));
         }
