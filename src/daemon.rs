@@ -17,7 +17,7 @@ use crate::trace;
 use crate::web::{self, Board};
 use watch::Watch;
 
-pub use build::{Parts, duties, note_on, parts};
+pub use build::{Parts, duties, kernels_needed, note_on, parts};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);

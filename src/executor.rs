@@ -5,6 +5,7 @@
 
 mod addresses;
 mod journal;
+mod kernels;
 mod letter;
 mod news;
 mod notice;
@@ -14,7 +15,7 @@ mod stop;
 use jiff::Timestamp;
 
 use crate::domain::ServerId;
-use crate::hub::Stopper;
+use crate::hub::{KernelStopper, Stopper};
 
 pub use addresses::{AddressBook, AddressSource};
 pub use journal::Journal;
@@ -31,6 +32,8 @@ pub struct Executor {
     pub post: Option<Post>,
     /// Present in the mode `enforce`.
     pub stopper: Option<Stopper>,
+    /// Present in the mode `enforce`, where kernels are to be shut down or interrupted and may be asked.
+    pub kernels: Option<KernelStopper>,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the

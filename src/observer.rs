@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
+use url::Url;
 
 use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState};
 use crate::hub::{Hub, HubError, Listing};
@@ -202,6 +203,44 @@ impl Observer {
         members(id, &self.running, &table).into_iter().filter_map(|pid| table.get(pid).cloned()).collect()
     }
 
+    /// The processes of a server that are of these kernels.
+    pub fn processes_of(&self, id: &ServerId, kernels: &[String]) -> Vec<Process> {
+        let Ok(table) = ProcessTable::read() else {
+            return Vec::new();
+        };
+        let of_kernel = |pid: &u32| {
+            let kernel = table.ancestry(*pid).into_iter().find_map(process_table::kernel_id);
+            kernel.is_some_and(|kernel| kernels.contains(&kernel))
+        };
+        let all = members(id, &self.running, &table).into_iter().filter(of_kernel);
+        all.filter_map(|pid| table.get(pid).cloned()).collect()
+    }
+
+    /// Does something to a server at the address where its kernels are asked. What that leaves at the Hub is
+    /// known as our own.
+    pub async fn at_its_address<T>(
+        &self,
+        server: &Server,
+        now: Timestamp,
+        work: impl AsyncFnOnce(&Url) -> T,
+    ) -> Result<T, &'static str> {
+        let table = ProcessTable::read().ok();
+        let address = address::of(server, table.as_ref(), self.kernels.public_url.as_ref());
+        let address = address.ok_or("its own address is not known: set hub.public_url")?;
+        let moment = Moment { at: now, began: Instant::now() };
+        let done = work(&address.base).await;
+        if address.through_proxy {
+            self.footprints(|footprints| footprints.left(&server.id, now, moment.now()));
+        }
+        Ok(done)
+    }
+
+    /// The kernels of a server as they are now.
+    pub async fn kernels(&self, server: &Server, now: Timestamp) -> Result<Jupyter, String> {
+        let table = ProcessTable::read().ok();
+        self.ask(server, table.as_ref(), Moment { at: now, began: Instant::now() }).await
+    }
+
     /// The Hub's record of one server as it is now.
     pub async fn server(&self, id: &ServerId) -> Result<Option<Server>, HubError> {
         self.hub.server(id).await
@@ -209,9 +248,9 @@ impl Observer {
 
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question.
     async fn ask_kernels(&self, sessions: &mut [Session], table: Option<&ProcessTable>, moment: Moment) {
-        let rests =
-            |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let counts = |gpus: &[GpuSample]| !gpus.is_empty() && (self.kernels.of_working || !works(gpus));
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| counts(gpus)));
         let asked = to_ask.map(|session| async {
             session.jupyter = self.ask(&session.server, table, moment).await;
         });

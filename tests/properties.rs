@@ -13,7 +13,7 @@ use gpu_culler::domain::{
     GpuId, GpuSample, Jupyter, Kernel, KernelState, Ratio, Server, ServerId, SpawnerState,
 };
 use gpu_culler::policy::{
-    Action, BusyKernelAction, Decision, Keep, Ledger, Limits, Mode, Plan, Policy, Session, Snapshot,
+    Action, BusyKernelAction, Decision, Keep, Ledger, Limits, Manner, Mode, Plan, Policy, Session, Snapshot,
     StopBudget, Warning, plan,
 };
 use gpu_culler::settings::policy_of;
@@ -131,6 +131,7 @@ fn limits(strict: bool) -> Limits {
         busy_kernel_action: BusyKernelAction::Notice,
         max_age: None,
         max_age_even_if_busy: false,
+        manner: Manner::default(),
     }
 }
 
@@ -514,7 +515,8 @@ impl World {
         } else if self.mail {
             let limit = decision.judgement.reached.unwrap();
             let (accepted, message_id, reminded) = (self.wall, String::new(), Vec::new());
-            let warning = Warning { accepted, deadline, limit, stop_follows, message_id, reminded };
+            let warning =
+                Warning { accepted, deadline, limit, stop_follows, message_id, reminded, kernels: None };
             self.ledger.warned(&decision.server, warning);
             truth.has = Some(Has { since: self.now, grace, stop_follows });
             truth.cut_short = None;

@@ -90,8 +90,9 @@ fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
         note("scopes", format!("{} holds for some only: {}", need.scope, filters.join(", ")))
     });
     let probing = ProbeGrant::best(granted).filter(|_| settings.probe_kernels);
+    let needed = daemon::kernels_needed(&settings.policy, probing).map(|words| wrong("scopes", words));
     let probing = daemon::note_on(probing).map(|words| note("scopes", words));
-    let found: Vec<Finding> = missing.chain(limited).chain(probing).collect();
+    let found: Vec<Finding> = missing.chain(limited).chain(needed).chain(probing).collect();
     if found.is_empty() {
         return vec![fine("scopes", format!("all that mode {} needs", settings.policy.mode))];
     }

@@ -30,7 +30,7 @@ pub struct Look {
 /// Looks once, with the clocks that the running service has saved. Changes nothing.
 pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
     let settings = sources.load()?;
-    let Parts { mut observer, sampler, policy, notes } =
+    let Parts { mut observer, sampler, policy, notes, .. } =
         daemon::parts(&settings).await.map_err(|problem| anyhow!(problem))?;
     let poll = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), PATIENCE));
     // That the cards cannot be read is a finding: the look goes on and reports it.

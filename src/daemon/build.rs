@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::cycle::Cycle;
 use crate::executor::{Executor, Journal, Post};
 use crate::hub::{
-    self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
-    TokenMinter,
+    self, Duties, Hub, HubError, KernelStopper, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed,
+    Stopper, TokenMinter,
 };
 use crate::notify::Mailer;
 use crate::observer::{Kernels, Observer};
@@ -30,6 +30,8 @@ pub struct Parts {
     pub policy: Policy,
     /// What an admin should know.
     pub notes: Vec<String>,
+    /// What allows asking kernels, where anything does.
+    pub probing: Option<ProbeGrant>,
 }
 
 /// Makes the reading side. Fails, in words for the admin, where the Hub cannot be reached or a scope
@@ -44,6 +46,7 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     needs.extend(probing.map(ProbeGrant::need));
     let mut notes = limited(&hub::limited(&granted, &needs));
     notes.extend(note_on(probing));
+    notes.extend(kernels_needed(&policy, probing));
     if settings.users_were_to_be_deleted {
         notes.push("--cull-users is set, but this program never deletes users.".to_owned());
     }
@@ -55,11 +58,15 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     }
     let prober = probing.map(|grant| prober(settings, grant));
     let prober = prober.transpose().map_err(|error| error.to_string())?;
-    let kernels =
-        Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
+    let kernels = Kernels {
+        prober,
+        public_url: settings.public_url.clone(),
+        of_working: policy.needs_kernels(),
+        concurrency: settings.hub.concurrency,
+    };
     let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
     let observer = Observer::new(hub, kernels, Arc::clone(&sampler), policy.thresholds);
-    Ok(Parts { observer, sampler, policy, notes })
+    Ok(Parts { observer, sampler, policy, notes, probing })
 }
 
 /// What the policy asks of the token.
@@ -72,18 +79,18 @@ pub fn duties(policy: &Policy) -> Duties {
 
 /// Makes everything a cycle needs.
 pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, sampler, policy, notes } = parts(&settings).await?;
+    let Parts { observer, sampler, policy, notes, probing } = parts(&settings).await?;
     // The first look would otherwise come before the first reading. That there is none is shown by the look.
     let first = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), FIRST_READING));
     let _ = first.await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
-    let executor = executor(&settings)?;
+    let executor = executor(&settings, probing)?;
     Ok((Cycle { observer, executor, journal, policy, orphans: Vec::new() }, notes))
 }
 
 /// In `observe` nothing that writes or stops exists; in `warn` nothing that stops.
-fn executor(settings: &Settings) -> Result<Executor, String> {
+fn executor(settings: &Settings, probing: Option<ProbeGrant>) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
         Some(post) => Some(self::post(post, mode)?),
@@ -93,7 +100,18 @@ fn executor(settings: &Settings) -> Result<Executor, String> {
         Mode::Enforce => Some(Stopper::new(settings.hub.clone()).map_err(|error| error.to_string())?),
         Mode::Observe | Mode::Warn => None,
     };
-    Ok(Executor { post, stopper })
+    let kernels = probing.filter(|_| mode == Mode::Enforce && settings.policy.needs_kernels());
+    let kernels = kernels.map(|grant| kernel_stopper(settings, grant)).transpose();
+    Ok(Executor { post, stopper, kernels: kernels.map_err(|error| error.to_string())? })
+}
+
+fn kernel_stopper(settings: &Settings, grant: ProbeGrant) -> Result<KernelStopper, HubError> {
+    let token = match grant {
+        ProbeGrant::PerServer => ProbeToken::PerServer(TokenMinter::for_stops(&settings.hub)?),
+        ProbeGrant::Own => ProbeToken::Own(settings.hub.token.clone()),
+    };
+    let public_url = settings.public_url.clone();
+    KernelStopper::new(token, ProbeSettings { public_url, ..(&settings.hub).into() })
 }
 
 fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
@@ -131,6 +149,15 @@ pub fn note_on(probing: Option<ProbeGrant>) -> Option<String> {
         }
     };
     Some(note.to_owned())
+}
+
+/// What cannot be done where kernels may not be asked.
+pub fn kernels_needed(policy: &Policy, probing: Option<ProbeGrant>) -> Option<String> {
+    (policy.needs_kernels() && probing.is_none()).then(|| {
+        "action = \"stop-kernels\" and interrupt cannot work where kernels may not be asked: set hub.probe_kernels and \
+         grant the scope tokens. Until then no kernel is shut down, and nothing is interrupted before a stop."
+            .to_owned()
+    })
 }
 
 fn refuse_without(missing: &[ScopeNeed]) -> Result<(), String> {

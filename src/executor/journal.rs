@@ -145,6 +145,12 @@ impl Journal {
         self.save()
     }
 
+    /// Kernels of a server were shut down, and it stays.
+    pub fn kernels_stopped(&mut self, id: &ServerId) -> Result<(), StoreError> {
+        self.ledger.kernels_stopped(id);
+        self.save()
+    }
+
     /// A server was stopped.
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);

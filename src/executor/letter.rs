@@ -40,6 +40,8 @@ pub struct Due {
     grace: SignedDuration,
     /// Whether it announces a stop.
     stop_follows: bool,
+    /// The kernels that it names; absent where the whole server is meant.
+    kernels: Option<Vec<String>>,
     /// The warning's Message-ID, where there was one.
     pub warned: Option<String>,
 }
@@ -98,7 +100,8 @@ fn due(session: &Session, decision: &Decision, waiting: Option<u32>, journal: &J
     let record = journal.record(&decision.server)?;
     let notice = session_notice(session, decision, record, deadline, waiting)?;
     let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
-    Some(Due { rung, notice, grace, stop_follows, warned })
+    let kernels = decision.target.as_ref()?.kernels();
+    Some(Due { rung, notice, grace, stop_follows, kernels, warned })
 }
 
 impl Due {
@@ -112,6 +115,7 @@ impl Due {
             stop_follows: self.stop_follows,
             message_id: message_id.to_owned(),
             reminded: Vec::new(),
+            kernels: self.kernels.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod error;
 mod http;
 mod json;
 mod jupyter;
+mod kernels;
 mod listing;
 mod minter;
 mod probe;
@@ -33,6 +34,7 @@ use crate::domain::{Server, ServerId};
 use client::{Call, Client};
 
 pub use error::{HubError, ProbeError};
+pub use kernels::KernelStopper;
 pub use listing::{Hidden, Listing};
 pub use minter::TokenMinter;
 pub use probe::{Look, ProbeSettings, ProbeToken, Prober};

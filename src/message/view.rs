@@ -21,6 +21,8 @@ pub(super) struct OwnerView {
     brief: String,
     first_stop: String,
     stops_follow: bool,
+    /// Whether every server stays, and only kernels of it are shut down.
+    kernels_only: bool,
     sessions: Vec<SessionView>,
     page: Option<String>,
 }
@@ -68,6 +70,10 @@ struct SessionView {
     why: String,
     /// `3 others wait for a GPU, …`, where that is why the limit is so short.
     demand: Option<String>,
+    /// The kernels that are shut down instead of the server.
+    kernels: Option<String>,
+    /// What happens to running cells before.
+    interrupt: Option<String>,
     /// `Unused for 1 hour 5 minutes, since …`
     since: String,
     rows: Vec<Row>,
@@ -99,6 +105,7 @@ impl OwnerView {
             brief,
             first_stop: measures::instant_in_subject(first_stop, &notice.zone),
             stops_follow: notice.stops_follow,
+            kernels_only: sessions.iter().all(|session| session.kernels.is_some()),
             sessions: sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
             page: page(notice.page.as_deref()),
         }
@@ -166,6 +173,8 @@ impl SessionView {
             remedy: sentences::remedy(session.limit),
             why: sentences::why(session.kind, session.limit, session.cards.len()),
             demand: session.waiting.map(sentences::demand),
+            kernels: session.kernels.as_ref().map(|names| first_few(names)),
+            interrupt: session.save_wait.map(|wait| sentences::interrupt(wait.unsigned_abs())),
             since: format!("{state} for {lasted}, since {since}."),
             rows: rows(session, now, zone),
         }

@@ -60,6 +60,9 @@ pub struct Warning {
     pub message_id: String,
     /// The reminders that went out, by how long before the deadline.
     pub reminded: Vec<SignedDuration>,
+    /// The kernels that it named; absent where it announced the end of the whole server.
+    #[serde(default)]
+    pub kernels: Option<Vec<String>>,
 }
 
 /// An owner's (or admin's) word that a session is still needed.
@@ -250,6 +253,14 @@ impl Ledger {
     /// Somebody said that the session is still needed.
     pub fn kept(&mut self, id: &ServerId, keep: Keep) {
         self.change(id, |record| record.keep = Some(keep));
+    }
+
+    /// The kernels that a warning named are shut down; the server stays.
+    pub fn kernels_stopped(&mut self, id: &ServerId) {
+        self.change(id, |record| {
+            record.warning = None;
+            record.sending = None;
+        });
     }
 
     /// The server was stopped and is gone.

@@ -15,6 +15,7 @@ mod protection;
 mod rules;
 mod schedule;
 mod snapshot;
+mod target;
 mod verdict;
 mod waits;
 
@@ -30,6 +31,7 @@ pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
 pub use schedule::{Days, StopHours};
 pub use snapshot::{Session, Snapshot};
+pub use target::{KernelDoubt, KernelName, Manner, Target, to_interrupt, without_interrupt};
 pub use verdict::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
 };

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use url::Url;
 
-use super::values::{Grace, Length, Limit, Pattern, Share, Stops};
+pub use super::values::Length;
+use super::values::{Grace, Limit, Pattern, Share, Stops};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,7 +94,9 @@ pub struct Policy {
     pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
     pub max_age_even_if_busy: Option<bool>,
-    pub action: Option<String>,
+    pub action: Option<StopAction>,
+    pub interrupt: Option<bool>,
+    pub save_wait: Option<Length>,
     #[serde(default)]
     pub when_waiting: Overrides,
     #[serde(default)]
@@ -145,7 +148,16 @@ pub struct Rule {
     pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
     pub max_age_even_if_busy: Option<bool>,
-    pub action: Option<String>,
+    pub action: Option<StopAction>,
+    pub interrupt: Option<bool>,
+    pub save_wait: Option<Length>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopAction {
+    StopServer,
+    StopKernels,
 }
 
 /// Limits that stand for others while somebody, or nobody, waits for a card.

@@ -20,6 +20,7 @@ fn ledger() -> Ledger {
         stop_follows: true,
         message_id: "1@example.org".to_owned(),
         reminded: vec![SignedDuration::from_mins(15)],
+        kernels: None,
     });
     let mut ledger = Ledger::default();
     ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);

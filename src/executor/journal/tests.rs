@@ -36,6 +36,7 @@ fn warning() -> Warning {
         stop_follows: true,
         message_id: "1@example.org".to_owned(),
         reminded: Vec::new(),
+        kernels: None,
     }
 }
 
