@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::world::{Point, World};
+use crate::world::{How, Point, Request, World};
 
 const SCOPES: [&str; 4] = ["list:users", "read:servers", "admin:server_state", "delete:servers"];
 
@@ -39,6 +39,10 @@ async fn answer(State(world): State<Weak<World>>, method: Method, uri: Uri) -> R
         }
         ("GET", "/users/alice") => {
             let stopped = world.state().session.is_none();
+            let request = if stopped { Request::LookAfterwards } else { Request::Look };
+            if let Some(how) = world.troubled(request) {
+                return instead(how).await;
+            }
             world.reached(if stopped { Point::LookAfterwards } else { Point::LastLook });
             Json(alice(&world)).into_response()
         }
@@ -48,6 +52,10 @@ async fn answer(State(world): State<Weak<World>>, method: Method, uri: Uri) -> R
 }
 
 async fn stop(world: Arc<World>) -> Response {
+    let trouble = world.troubled(Request::Delete);
+    if let Some(how) = trouble.filter(|how| *how != How::DoesAndHangs) {
+        return instead(how).await;
+    }
     if world.reached(Point::DeleteCame) {
         return StatusCode::BAD_GATEWAY.into_response();
     }
@@ -65,7 +73,20 @@ async fn stop(world: Arc<World>) -> Response {
             drop(lock);
         });
     }
-    StatusCode::NO_CONTENT.into_response()
+    match trouble {
+        Some(how) => instead(how).await,
+        None => StatusCode::NO_CONTENT.into_response(),
+    }
+}
+
+async fn instead(how: How) -> Response {
+    match how {
+        How::Refuses(status) => {
+            let body = json!({"status": status, "message": "not now"});
+            (StatusCode::from_u16(status).unwrap(), Json(body)).into_response()
+        }
+        How::Hangs | How::DoesAndHangs => std::future::pending().await,
+    }
 }
 
 fn alice(world: &World) -> Value {

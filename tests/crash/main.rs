@@ -6,6 +6,7 @@
 
 mod faults;
 mod hub;
+mod hub_trouble;
 mod mail;
 mod world;
 

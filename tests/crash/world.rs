@@ -63,6 +63,33 @@ impl Step {
     ];
 }
 
+/// Some requests that the Hub does not answer as it should.
+#[derive(Clone, Copy, Debug)]
+pub struct Trouble {
+    pub at: Request,
+    pub how: How,
+    /// How many more of them.
+    pub times: usize,
+}
+
+/// What is asked of the Hub for a stop, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    Look,
+    Delete,
+    LookAfterwards,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It answers this and does nothing.
+    Refuses(u16),
+    /// It does nothing, and does not answer.
+    Hangs,
+    /// It does what it is asked for, and does not answer.
+    DoesAndHangs,
+}
+
 /// A letter that the mail server took.
 #[derive(Clone, Debug)]
 pub struct Letter {
@@ -108,6 +135,8 @@ pub struct World {
     pub folder: TempDir,
     pub hub: u16,
     pub mail: u16,
+    /// What the Hub gets wrong.
+    pub trouble: Mutex<Option<Trouble>>,
     state: Mutex<State>,
 }
 
@@ -120,7 +149,8 @@ impl World {
         let (hub, mail) = (hub::bind().await, mail::bind().await);
         let port = |listener: &tokio::net::TcpListener| listener.local_addr().unwrap().port();
         let state = Mutex::new(State { session: Some(session), ..State::default() });
-        let world = Self { point, folder, hub: port(&hub), mail: port(&mail), state };
+        let trouble = Mutex::default();
+        let world = Self { point, folder, hub: port(&hub), mail: port(&mail), trouble, state };
         world.configure();
         let world = Arc::new(world);
         tokio::spawn(hub::serve(hub, Arc::downgrade(&world)));
@@ -146,7 +176,7 @@ impl World {
             r#"
             mode = "enforce"
             cycle = "1s"
-            hub = {{ probe_kernels = false }}
+            hub = {{ probe_kernels = false, request_timeout = "2s" }}
             telemetry = {{ max_gap = "60s", min_coverage = 0.01, warm_up = "1s", nvml = {{ library = "{folder}/libnvidia-ml.so.1", poll = "1s" }} }}
             policy = {{ warn_after = "1s", grace = "{}s", remind_before = ["2s"] }}
             store = {{ path = "{folder}/ledger.sqlite" }}
@@ -156,6 +186,14 @@ impl World {
             self.mail
         );
         fs::write(self.folder.path().join("gpu-culler.toml"), config).unwrap();
+    }
+
+    /// What goes wrong with this request, if anything.
+    pub fn troubled(&self, request: Request) -> Option<How> {
+        let mut trouble = self.trouble.lock().unwrap();
+        let trouble = trouble.as_mut().filter(|trouble| trouble.at == request && trouble.times > 0)?;
+        trouble.times -= 1;
+        Some(trouble.how)
     }
 
     /// The program, as a Hub starts it.
@@ -238,6 +276,10 @@ impl World {
         });
         let what = format!("alice's server is stopped, killed at {:?}", self.point);
         eventually(&what, || self.is_over()).await;
+        if self.point == Point::Never {
+            let told = || self.state().letters.iter().any(|letter| letter.kind == "stopped").then_some(());
+            eventually("alice is told of the stop", told).await;
+        }
         // Whatever else it would send comes within two cycles.
         let rest = tokio::time::Instant::now() + Duration::from_millis(2500);
         while tokio::time::Instant::now() < rest {
