@@ -19,6 +19,7 @@ mod protection;
 mod rules;
 mod schedule;
 mod snapshot;
+mod use_signs;
 mod verdict;
 mod waits;
 
@@ -26,7 +27,7 @@ pub use audit::{RuleOddity, audit};
 pub use cpu_servers::CpuServers;
 pub use cull_users::{CullUsers, UserStays};
 pub use demand::Demand;
-pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
+pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, Watch, is_active};
 pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};
 pub use freeze::{Freeze, FreezeChange, Lifted, Safety, StopBudget};
 pub use idleness::limits_of;
@@ -38,6 +39,7 @@ pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
 pub use schedule::{Days, StopHours};
 pub use snapshot::{Session, Snapshot};
+pub use use_signs::UseSign;
 pub use verdict::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
 };
