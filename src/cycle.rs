@@ -47,8 +47,10 @@ impl Cycle {
         let now = clock();
         let seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
+        let wishes = self.see_to_wishes(clock).await;
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
-        let mut happened = self.noticed(&plan, now);
+        let mut happened = wishes;
+        happened.extend(self.noticed(&plan, now));
         let mut troubles = seen.troubles;
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
             troubles.push(format!("nothing more is warned or stopped: {error}"));
@@ -63,6 +65,23 @@ impl Cycle {
             }
         }
         CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
+    }
+
+    /// Answers what people asked for since the last time; what happened is not yet in the log.
+    async fn see_to_wishes(&mut self, clock: Clock) -> Vec<Happening> {
+        let Self { executor, journal, observer, policy, orphans, .. } = self;
+        let done = executor.see_to_all(policy, journal, observer, clock).await;
+        orphans.extend(done.orphans);
+        done.happened
+    }
+
+    /// Answers what people ask for between two passes.
+    pub async fn between(&mut self, clock: Clock) -> Vec<Happening> {
+        let happened = self.see_to_wishes(clock).await;
+        if let Err(error) = self.journal.log(&happened) {
+            tracing::error!("what people asked for is done, but not in the log: {error}");
+        }
+        happened
     }
 
     /// What the plan found, before anything is done about it.

@@ -4,6 +4,8 @@
 //! [`Stopper`] it cannot stop anything, without a [`Post`] it cannot write to anybody.
 
 mod addresses;
+mod desk;
+mod inbox;
 mod journal;
 mod letter;
 mod notice;
@@ -16,6 +18,8 @@ use crate::domain::ServerId;
 use crate::hub::Stopper;
 
 pub use addresses::{AddressBook, AddressSource};
+pub use desk::{Answer, Done, Refusal};
+pub use inbox::{Asked, Inbox, What, Wish};
 pub use journal::Journal;
 pub use post::Post;
 pub use stop::Orphan;
@@ -30,6 +34,8 @@ pub struct Executor {
     pub post: Option<Post>,
     /// Present in the mode `enforce`.
     pub stopper: Option<Stopper>,
+    /// What people want, which may call off a stop in the last instant.
+    pub inbox: Inbox,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the

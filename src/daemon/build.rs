@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use url::Url;
+
 use crate::cycle::Cycle;
-use crate::executor::{Executor, Journal, Post};
+use crate::executor::{Executor, Inbox, Journal, Post};
 use crate::hub::{
     self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
     TokenMinter,
@@ -71,39 +73,39 @@ pub fn duties(policy: &Policy) -> Duties {
 }
 
 /// Makes everything a cycle needs.
-pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, sampler, policy, notes } = parts(&settings).await?;
+pub async fn cycle(settings: &Settings, inbox: Inbox) -> Result<(Cycle, Vec<String>), String> {
+    let Parts { observer, sampler, policy, notes } = parts(settings).await?;
     // The first look would otherwise come before the first reading. That there is none is shown by the look.
     let first = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), FIRST_READING));
     let _ = first.await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
-    let executor = executor(&settings)?;
+    let executor = executor(settings, inbox)?;
     Ok((Cycle { observer, executor, journal, policy, orphans: Vec::new() }, notes))
 }
 
 /// In `observe` nothing that writes or stops exists; in `warn` nothing that stops.
-fn executor(settings: &Settings) -> Result<Executor, String> {
+fn executor(settings: &Settings, inbox: Inbox) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
-        Some(post) => Some(self::post(post, mode)?),
+        Some(post) => Some(self::post(post, mode, settings.page.as_ref())?),
         None => None,
     };
     let stopper = match mode {
         Mode::Enforce => Some(Stopper::new(settings.hub.clone()).map_err(|error| error.to_string())?),
         Mode::Observe | Mode::Warn => None,
     };
-    Ok(Executor { post, stopper })
+    Ok(Executor { post, stopper, inbox })
 }
 
-fn post(settings: &PostSettings, mode: Mode) -> Result<Post, String> {
+fn post(settings: &PostSettings, mode: Mode, page: Option<&Url>) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
         addresses: settings.addresses.clone(),
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
-        page: None,
+        page: page.map(ToString::to_string),
         stops_follow: mode == Mode::Enforce,
     })
 }

@@ -85,6 +85,12 @@ impl Journal {
         self.save()
     }
 
+    /// An admin looked into it: stops are no longer frozen.
+    pub fn lift_freeze(&mut self) -> Result<(), StoreError> {
+        self.ledger.freeze = None;
+        self.save()
+    }
+
     /// A server was stopped.
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);

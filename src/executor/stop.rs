@@ -6,8 +6,8 @@ use futures::StreamExt;
 use jiff::Timestamp;
 
 use super::notice::session_notice;
-use super::{Clock, Executor, Happening, Journal};
-use crate::domain::{Server, ServerId};
+use super::{Clock, Executor, Happening, Inbox, Journal};
+use crate::domain::{Afterwards, Server, ServerId};
 use crate::hub::{StopAnswer, Stopper};
 use crate::message::{SessionNotice, reasons};
 use crate::observer::Observer;
@@ -43,6 +43,18 @@ enum Ending {
     StillThere,
 }
 
+/// What became of a stop that was sent.
+pub(super) enum Stopped {
+    /// The Hub did not do it.
+    Failed(String),
+    /// The server is gone and so are its processes.
+    Gone,
+    /// The Hub has forgotten the server, its processes live on.
+    Orphaned(Orphan),
+    /// The Hub still has it.
+    StillThere,
+}
+
 /// What its owner is told.
 struct Told {
     server: Server,
@@ -69,12 +81,25 @@ impl Executor {
         let due = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
         let due: Vec<_> =
             due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
+        let inbox = &self.inbox;
         let stops = due.into_iter().map(|(decision, known)| async move {
-            (decision, stop(decision, policy, known, observer, stopper, clock).await)
+            let ending = stop(decision, policy, known, observer, stopper, inbox, clock).await;
+            inbox.stop_ended(&decision.server);
+            (decision, ending)
         });
         let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
         let (mut orphans, mut saved) = (Vec::new(), Ok(()));
-        while let Some((decision, ending)) = stops.next().await {
+        loop {
+            let (decision, ending) = tokio::select! {
+                next = stops.next() => match next {
+                    Some(ended) => ended,
+                    None => break,
+                },
+                () = inbox.arrived() => {
+                    happened.extend(self.see_to_quick(policy, journal, clock()));
+                    continue;
+                }
+            };
             let at = clock();
             happened.push(ending.told(decision, at));
             if matches!(ending, Ending::Gone(_) | Ending::Orphaned(_)) {
@@ -127,6 +152,7 @@ async fn stop(
     known: Ledger,
     observer: &Observer,
     stopper: &Stopper,
+    inbox: &Inbox,
     clock: Clock,
 ) -> Ending {
     let id = &decision.server;
@@ -142,12 +168,30 @@ async fn stop(
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
-    let before = observer.processes(id);
-    match stopper.stop(id, policy.afterwards(decision)).await {
-        Ok(StopAnswer::Gone | StopAnswer::Slow) => {}
-        Err(error) => return Ending::Failed(error.to_string()),
+    if !inbox.may_stop(id) {
+        return Ending::CalledOff("somebody asked to keep it".to_owned());
     }
-    wait_until_gone(decision, &before, observer, told).await
+    match send_and_verify(id, decision.started, policy.afterwards(decision), stopper, observer).await {
+        Stopped::Gone => Ending::Gone(told),
+        Stopped::StillThere => Ending::StillThere,
+        Stopped::Orphaned(orphan) => Ending::Orphaned(orphan),
+        Stopped::Failed(error) => Ending::Failed(error),
+    }
+}
+
+/// Sends the stop of one run of a server, and looks whether it is really gone.
+pub(super) async fn send_and_verify(
+    id: &ServerId,
+    started: Option<Timestamp>,
+    afterwards: Afterwards,
+    stopper: &Stopper,
+    observer: &Observer,
+) -> Stopped {
+    let before = observer.processes(id);
+    match stopper.stop(id, afterwards).await {
+        Ok(StopAnswer::Gone | StopAnswer::Slow) => wait_until_gone(id, started, &before, observer).await,
+        Err(error) => Stopped::Failed(error.to_string()),
+    }
 }
 
 /// Asks the planner again, with what is known of this session now.
@@ -175,28 +219,28 @@ fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timest
 
 /// An answer of the Hub proves nothing: the server must be gone from it, and its processes too.
 async fn wait_until_gone(
-    decision: &Decision,
+    id: &ServerId,
+    started: Option<Timestamp>,
     before: &[Process],
     observer: &Observer,
-    told: Box<Told>,
-) -> Ending {
+) -> Stopped {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut look = tokio::time::interval(LOOK_EVERY);
     loop {
         look.tick().await;
-        let listed = match observer.server(&decision.server).await {
-            Ok(server) => server.is_some_and(|server| server.started == decision.started),
+        let listed = match observer.server(id).await {
+            Ok(server) => server.is_some_and(|server| server.started == started),
             Err(_) => true,
         };
         let alive = alive(before);
         if !listed && alive.is_empty() {
-            return Ending::Gone(told);
+            return Stopped::Gone;
         }
         if tokio::time::Instant::now() >= deadline {
             return if listed {
-                Ending::StillThere
+                Stopped::StillThere
             } else {
-                Ending::Orphaned(Orphan { server: decision.server.clone(), processes: alive })
+                Stopped::Orphaned(Orphan { server: id.clone(), processes: alive })
             };
         }
     }

@@ -1,7 +1,7 @@
 //! JupyterHub's REST API and the single-user servers behind it. Wire formats become domain values
 //! here and go no further.
 //!
-//! [`Hub`] only reads, [`Prober`] only reads, [`TokenMinter`] is the one type that can make tokens and
+//! [`Hub`] only reads, [`Prober`] only reads, [`Login`] knows visitors, [`TokenMinter`] is the one type that can make tokens and
 //! [`Stopper`] the one that can stop anything.
 
 mod client;
@@ -10,6 +10,7 @@ mod http;
 mod json;
 mod jupyter;
 mod listing;
+mod login;
 mod minter;
 mod probe;
 mod remembered;
@@ -34,6 +35,7 @@ use client::{Call, Client};
 
 pub use error::{HubError, ProbeError};
 pub use listing::{Hidden, Listing};
+pub use login::{Begun, Holder, Login, LoginSettings, unguessable};
 pub use minter::TokenMinter;
 pub use probe::{Look, ProbeSettings, ProbeToken, Prober};
 pub use scopes::{Duties, ProbeGrant, ScopeNeed, limited, missing, needed};

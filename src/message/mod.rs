@@ -1,13 +1,15 @@
 //! Every word a person gets: the reasons of decisions, and mails (plain values in, subject and bodies out).
 //!
 //! Sentences that depend on a rule are in `sentences`, measures in `measures`, everything else in
-//! the templates. How a mail travels is none of this module's business.
+//! the templates; those of the pages are in `pages`. How a mail travels is none of this module's business.
 
 mod foreign;
 mod measures;
 mod notice;
+pub mod pages;
 pub mod reasons;
 mod render;
+pub mod said;
 mod sentences;
 mod view;
 
@@ -31,7 +33,7 @@ pub struct Mail {
 
 /// A mail could not be written. It then does not exist, so it cannot count as a warning.
 #[derive(Debug, thiserror::Error)]
-#[error("the `{template}` mail could not be written; please report this as a bug")]
+#[error("`{template}` could not be written; please report this as a bug")]
 pub struct MessageError {
     template: &'static str,
     source: minijinja::Error,

@@ -4,7 +4,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures,
+    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures, pages,
     reasons, sentences,
 };
 use crate::domain::{Hold, ServerId};
@@ -98,7 +98,7 @@ impl OwnerView {
             first_stop: measures::instant_in_subject(first_stop, &notice.zone),
             stops_follow: notice.stops_follow,
             sessions: sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
-            page: page(notice.page.as_deref()),
+            page: page_of(notice.page.as_deref(), &sessions),
         }
     }
 }
@@ -241,6 +241,15 @@ fn first_few(names: &[String]) -> String {
 /// `alice` for the default server, which has no name, and `alice/training` for a named one.
 fn server_id(server: &ServerId) -> String {
     if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
+}
+
+/// The page of exactly this session; of several, the one that shows them all.
+fn page_of(base: Option<&str>, sessions: &[SessionNotice]) -> Option<String> {
+    let base = page(base)?;
+    Some(match sessions {
+        [only] => format!("{}/{}", base.trim_end_matches('/'), pages::session_path(&only.server)),
+        _ => base,
+    })
 }
 
 /// Only an address that a browser opens may become a link.

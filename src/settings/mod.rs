@@ -51,6 +51,10 @@ pub struct Settings {
     pub store: PathBuf,
     /// What cards cost.
     pub cost: Cost,
+    /// The absolute address of the pages, where it is known.
+    pub page: Option<Url>,
+    /// Whether the metrics are shown to everybody.
+    pub metrics_are_open: bool,
     /// Whether `--cull-users` was given, which this program does not do.
     pub users_were_to_be_deleted: bool,
 }
@@ -96,14 +100,17 @@ impl Sources {
             );
             return Err(SettingsError::key("mode", what));
         }
+        let public_url = file.hub.public_url.clone().or_else(|| self.environment.public_url());
         Ok(Settings {
+            page: self.environment.page_url(public_url.as_ref()),
+            metrics_are_open: file.web.metrics.is_some_and(|metrics| matches!(metrics, raw::Metrics::Open)),
             cycle: self
                 .flags
                 .cycle()
                 .map_or_else(|| cycle(file, &policy), |every| Ok(std(every.min(policy.max_gap))))?,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
-            public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
+            public_url,
             nvml: NvmlSettings {
                 library: file.telemetry.nvml.library.clone(),
                 poll: file.telemetry.nvml.poll.map_or(NvmlSettings::default().poll, |poll| std(poll.0)),

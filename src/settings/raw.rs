@@ -30,6 +30,8 @@ pub struct File {
     pub store: Store,
     #[serde(default)]
     pub cost: Cost,
+    #[serde(default)]
+    pub web: Web,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -215,4 +217,17 @@ pub struct Cost {
 pub struct Rate {
     pub gpu_model: Pattern,
     pub per_hour: f64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Web {
+    pub metrics: Option<Metrics>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metrics {
+    Open,
+    Token,
 }
