@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
-use crate::message::{self, FrozenNotice, reasons};
+use crate::message::reasons;
 use crate::observer::{Card, Observer};
-use crate::policy::{Action, FreezeChange, HeldBack, Mode, Plan, Policy, Snapshot, Verdict, plan};
+use crate::policy::{Action, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
 use crate::telemetry::ProcessTable;
 
@@ -47,9 +47,8 @@ impl Cycle {
         let now = clock();
         let seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
-        let wishes = self.see_to_wishes(clock).await;
+        let mut happened = self.executor.see_to_quick(&self.policy, &mut self.journal, clock());
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
-        let mut happened = wishes;
         happened.extend(self.noticed(&plan, now));
         let mut troubles = seen.troubles;
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
@@ -67,21 +66,15 @@ impl Cycle {
         CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
     }
 
-    /// Answers what people asked for since the last time; what happened is not yet in the log.
-    async fn see_to_wishes(&mut self, clock: Clock) -> Vec<Happening> {
+    /// Sees to what people ask for between two passes; what could not be saved was not done.
+    pub async fn see_to_wishes(&mut self, clock: Clock) -> Vec<Happening> {
         let Self { executor, journal, observer, policy, orphans, .. } = self;
         let done = executor.see_to_all(policy, journal, observer, clock).await;
         orphans.extend(done.orphans);
-        done.happened
-    }
-
-    /// Answers what people ask for between two passes.
-    pub async fn between(&mut self, clock: Clock) -> Vec<Happening> {
-        let happened = self.see_to_wishes(clock).await;
-        if let Err(error) = self.journal.log(&happened) {
-            tracing::error!("what people asked for is done, but not in the log: {error}");
+        if let Err(error) = journal.log(&done.happened) {
+            tracing::error!("what people asked for is done, but is not in the log: {error}");
         }
-        happened
+        done.happened
     }
 
     /// What the plan found, before anything is done about it.
@@ -106,51 +99,14 @@ impl Cycle {
             let why = reasons::verdict(&decision.judgement.verdict);
             happened.push(Happening::to(&decision.server, clock(), "unmarked", why));
         }
-        if let FreezeChange::Begins(_) = plan.freeze {
-            happened.push(self.frozen(plan, clock()).await);
-        }
+        happened.extend(freeze_changed(plan, clock()));
         let Self { executor, journal, observer, policy, orphans, .. } = self;
         orphans.extend(executor.stop_all(plan, policy, journal, observer, clock, happened).await?);
         if let Some(post) = &executor.post {
+            happened.extend(post.tell_of_freeze(plan, policy, journal, clock()).await?);
             post.deliver_all(plan, seen, journal, observer, clock, happened).await?;
         }
         Ok(())
-    }
-
-    async fn frozen(&self, plan: &Plan, at: Timestamp) -> Happening {
-        let FreezeChange::Begins(freeze) = &plan.freeze else {
-            return Happening::to_all(at, "note", "stops are not frozen");
-        };
-        let what = format!("{} sessions turned idle at once; no server is stopped", freeze.flipped.len());
-        let Some(post) = self.executor.post.as_ref().filter(|_| self.policy.mode == Mode::Enforce) else {
-            return Happening::to_all(at, "frozen", what);
-        };
-        let held = plan.decisions.iter().filter(|d| matches!(d.held_back, Some(HeldBack::Frozen(_))));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share between 0 and 1 in percent"
-        )]
-        let limit_percent = (self.policy.safety.freeze_share * 100.0) as u8;
-        let notice = FrozenNotice {
-            turned_idle: freeze.flipped.len(),
-            watched: plan.decisions.len(),
-            limit_percent,
-            held_back: held.map(|d| d.server.clone()).collect(),
-            since: freeze.since,
-            zone: post.zone.clone(),
-            page: post.page.clone(),
-        };
-        let told = match message::frozen(&notice) {
-            Ok(mail) => post.tell_admins(mail, post.id(&format!("frozen.{}", at.as_second()))).await,
-            Err(error) => Err(crate::notify::DeliveryError::Retryable(error.to_string())),
-        };
-        match told {
-            Ok(()) => Happening::to_all(at, "frozen", format!("{what}; the admins were told")),
-            Err(error) => {
-                Happening::to_all(at, "frozen", format!("{what}; the admins could not be told: {error}"))
-            }
-        }
     }
 
     /// Reports processes that outlived their server, for as long as they do.
@@ -166,5 +122,17 @@ impl Cycle {
             )
         };
         self.orphans.iter().map(words).collect()
+    }
+}
+
+/// That stops froze in this cycle, or that they no longer are.
+fn freeze_changed(plan: &Plan, at: Timestamp) -> Option<Happening> {
+    match &plan.freeze {
+        FreezeChange::Begins(freeze) => {
+            let what = format!("{} sessions turned idle at once; no server is stopped", freeze.flipped.len());
+            Some(Happening::to_all(at, "frozen", what))
+        }
+        FreezeChange::Ends => Some(Happening::to_all(at, "lifted", reasons::THAWED)),
+        FreezeChange::Holds(_) | FreezeChange::None => None,
     }
 }

@@ -99,7 +99,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
 /// Answers people between two cycles.
 async fn see_to_wishes(working: &mut Option<Working>, inbox: &Inbox) {
     match working {
-        Some(working) => log(&working.cycle.between(now).await),
+        Some(working) => log(&working.cycle.see_to_wishes(now).await),
         None => {
             inbox.take_all().into_iter().for_each(|asked| asked.answer(Answer::Refused(Refusal::NotWorking)))
         }

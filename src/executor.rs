@@ -5,6 +5,7 @@
 
 mod addresses;
 mod desk;
+mod frozen;
 mod inbox;
 mod journal;
 mod letter;

@@ -413,7 +413,13 @@ impl World {
     fn keep(&mut self, number: usize, minutes: i64) {
         if self.ledger.records.contains_key(&id(number)) {
             let until = self.wall + mins(minutes);
-            let keep = Keep { until, by: "owner".to_owned(), at: self.wall, reason: None };
+            let keep = Keep {
+                until,
+                by: "owner".to_owned(),
+                at: self.wall,
+                reason: None,
+                cost: SignedDuration::ZERO,
+            };
             self.ledger.kept(&id(number), keep);
             self.sessions[number].kept_until = until;
         }

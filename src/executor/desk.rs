@@ -5,10 +5,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::inbox::{Asked, What, Wish};
 use super::stop::{self, Orphan, Stopped};
 use super::{Clock, Executor, Happening, Journal};
-use crate::domain::{Afterwards, KernelState, ServerId};
+use crate::domain::{Afterwards, KernelState, ServerId, UserName};
 use crate::message::reasons;
 use crate::observer::Observer;
-use crate::policy::{Keep, Mode, Policy, ReasonNeed, Session, is_active};
+use crate::policy::{self, Giver, Keep, KeepRefused, Mode, Policy, Session, is_active};
 
 /// What came of a wish.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +34,8 @@ pub enum Refusal {
     NoServer,
     /// It was started anew since the page was shown.
     Restarted,
-    /// The length is none of those on offer.
-    NotOffered,
-    /// A reason is needed.
-    NeedsReason,
+    /// It may not be kept like this.
+    Keep(KeepRefused),
     /// Nothing is frozen.
     NotFrozen,
     /// It is being stopped just now.
@@ -88,7 +86,7 @@ impl Executor {
     }
 
     /// Sees to what needs no time, while stops are under way.
-    pub(super) fn see_to_quick(&self, policy: &Policy, journal: &mut Journal, now: Timestamp) -> Vec<Happening> {
+    pub fn see_to_quick(&self, policy: &Policy, journal: &mut Journal, now: Timestamp) -> Vec<Happening> {
         let waiting = self.inbox.take_quick();
         waiting.into_iter().filter_map(|asked| quick(asked, policy, journal, now)).collect()
     }
@@ -160,26 +158,16 @@ impl Executor {
 
 /// Keeps a server, or lifts the freeze.
 fn quick(asked: Asked, policy: &Policy, journal: &mut Journal, now: Timestamp) -> Option<Happening> {
-    let (answer, happened) = match &asked.wish.what {
+    let done = match &asked.wish.what {
         What::Keep { server, started, length } => {
-            match keep(&asked.wish, server, *started, *length, policy, journal, now) {
-                Ok(keep) => {
-                    let words = format!(
-                        "{} keeps it until {}{}",
-                        who(&asked.wish),
-                        reasons::time(keep.until),
-                        because(&asked.wish)
-                    );
-                    (Answer::Kept(keep), Some(Happening::to(server, now, "kept", words)))
-                }
-                Err(refusal) => (Answer::Refused(refusal), None),
-            }
+            keep(&asked.wish, server, *started, *length, policy, journal, now)
         }
-        What::LiftFreeze => match lift(&asked.wish, journal, now) {
-            Ok(happened) => (Answer::Lifted, Some(happened)),
-            Err(refusal) => (Answer::Refused(refusal), None),
-        },
-        What::StopNow { .. } => (Answer::Refused(Refusal::NotWorking), None),
+        What::LiftFreeze => lift(&asked.wish, journal, now),
+        What::StopNow { .. } => Err(Refusal::NotWorking),
+    };
+    let (answer, happened) = match done {
+        Ok((answer, happened)) => (answer, Some(happened)),
+        Err(refusal) => (Answer::Refused(refusal), None),
     };
     asked.answer(answer);
     happened
@@ -193,36 +181,34 @@ fn keep(
     policy: &Policy,
     journal: &mut Journal,
     now: Timestamp,
-) -> Result<Keep, Refusal> {
-    let record = journal.record(server).ok_or(Refusal::NoServer)?;
-    if started.is_some_and(|started| started != record.started) {
+) -> Result<(Answer, Happening), Refusal> {
+    let known = journal.record(server).map(|record| record.started);
+    if started.is_some_and(|started| known.is_some_and(|known| known != started)) {
         return Err(Refusal::Restarted);
     }
-    if record.stopped.is_some() {
-        return Err(Refusal::TooLate);
+    let giver = if wish.as_admin { Giver::Admin(UserName(wish.by.clone())) } else { Giver::Owner };
+    if wish.as_admin && wish.reason.is_none() {
+        return Err(Refusal::Keep(KeepRefused::ReasonMissing));
     }
-    if !policy.keep.choices.contains(&length) {
-        return Err(Refusal::NotOffered);
-    }
-    let needs_reason = wish.as_admin || policy.keep.reason == ReasonNeed::Required;
-    if needs_reason && wish.reason.is_none() {
-        return Err(Refusal::NeedsReason);
-    }
-    let until = now.checked_add(length).unwrap_or(Timestamp::MAX);
-    let keep = Keep { until, by: wish.by.clone(), at: now, reason: wish.reason.clone() };
-    let saved = journal.kept(server, keep.clone());
-    saved.map(|()| keep).map_err(|error| Refusal::Failed(error.to_string()))
+    let given =
+        policy::keep(journal.ledger(), policy, server, &giver, length, wish.reason.as_deref(), now);
+    let given = given.map_err(Refusal::Keep)?;
+    let saved = journal.kept(server, given.clone());
+    saved.map(|kept| (Answer::Kept(given), kept)).map_err(|error| Refusal::Failed(error.to_string()))
 }
 
-fn lift(wish: &Wish, journal: &mut Journal, now: Timestamp) -> Result<Happening, Refusal> {
-    if journal.ledger().freeze.is_none() {
-        return Err(Refusal::NotFrozen);
+fn lift(wish: &Wish, journal: &mut Journal, now: Timestamp) -> Result<(Answer, Happening), Refusal> {
+    if journal.ledger().freeze.is_some() && wish.reason.is_none() {
+        return Err(Refusal::Keep(KeepRefused::ReasonMissing));
     }
-    if wish.reason.is_none() {
-        return Err(Refusal::NeedsReason);
+    match journal.lift_freeze(&wish.by, now) {
+        Ok(Some(mut lifted)) => {
+            lifted.reason.push_str(&because(wish));
+            Ok((Answer::Lifted, lifted))
+        }
+        Ok(None) => Err(Refusal::NotFrozen),
+        Err(error) => Err(Refusal::Failed(error.to_string())),
     }
-    journal.lift_freeze().map_err(|error| Refusal::Failed(error.to_string()))?;
-    Ok(Happening::to_all(now, "lifted", format!("{} lifted the freeze{}", who(wish), because(wish))))
 }
 
 /// What shows that a session computes, where anything does or that cannot be told.

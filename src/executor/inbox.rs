@@ -128,7 +128,7 @@ impl Inbox {
     }
 
     /// What can be answered while stops are under way: everything but another stop.
-    pub fn take_quick(&self) -> Vec<Asked> {
+    pub fn take_quick(&self) -> VecDeque<Asked> {
         let mut state = self.state();
         let all = std::mem::take(&mut state.waiting);
         let (slow, quick) = all.into_iter().partition(|a| matches!(a.wish.what, What::StopNow { .. }));

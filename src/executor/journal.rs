@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Happening;
 use crate::domain::ServerId;
+use crate::message::reasons;
 use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
 use crate::store::{Entry, Store, StoreError};
 
@@ -32,6 +33,7 @@ impl Journal {
 
     /// Folds a snapshot in.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        self.ledger.watches(snapshot.at);
         self.ledger.observe(snapshot, policy);
     }
 
@@ -79,16 +81,28 @@ impl Journal {
         self.save()
     }
 
-    /// Somebody keeps a session.
-    pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<(), StoreError> {
+    /// Somebody keeps a session. Returned is what to log of it.
+    pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<Happening, StoreError> {
+        let kept = Happening::to(id, keep.at, "kept", reasons::kept(&keep));
         self.ledger.kept(id, keep);
+        self.save()?;
+        Ok(kept)
+    }
+
+    /// The admins know that stops are frozen.
+    pub fn freeze_told(&mut self, at: Timestamp) -> Result<(), StoreError> {
+        self.ledger.freeze_told(at);
         self.save()
     }
 
-    /// An admin looked into it: stops are no longer frozen.
-    pub fn lift_freeze(&mut self) -> Result<(), StoreError> {
-        self.ledger.freeze = None;
-        self.save()
+    /// An admin lifts the freeze. Returned is what to log of it; nothing where there is none.
+    pub fn lift_freeze(&mut self, by: &str, at: Timestamp) -> Result<Option<Happening>, StoreError> {
+        let Some(lifted) = self.ledger.lift_freeze(by, at) else {
+            return Ok(None);
+        };
+        let lifted = Happening::to_all(at, "lifted", reasons::lifted(lifted));
+        self.save()?;
+        Ok(Some(lifted))
     }
 
     /// A server was stopped.
@@ -111,6 +125,7 @@ impl Journal {
     fn save(&mut self) -> Result<(), StoreError> {
         self.store.save(&self.ledger)?;
         self.ledger.unsaved.clear();
+        self.ledger.unsaved_keeps.clear();
         Ok(())
     }
 }

@@ -143,7 +143,7 @@ impl Ending {
 fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
     let record = ledger.records.get_key_value(id);
     let records = record.map(|(id, record)| (id.clone(), record.clone())).into_iter().collect();
-    Ledger { records, freeze: ledger.freeze.clone(), ..Ledger::default() }
+    Ledger { records, freeze: ledger.freeze.clone(), began: ledger.began, ..Ledger::default() }
 }
 
 async fn stop(

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
 use oauth2::basic::BasicClient;
 use oauth2::{
-    AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
+    AsyncHttpClient, AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
     PkceCodeChallenge, PkceCodeVerifier, RequestTokenError, TokenResponse, TokenUrl,
 };
 use reqwest::header::{ACCEPT, AUTHORIZATION};
@@ -124,13 +125,12 @@ impl Login {
     /// Exchanges the code that the visitor brought back. `None`: the Hub does not accept it (it was used
     /// before, is too old, or belongs to another login).
     pub async fn finish(&self, code: String, verifier: String) -> Result<Option<SecretString>, HubError> {
-        let exchange = |request: oauth2::HttpRequest| self.exchange(request);
         let answer = self
             .oauth
             .exchange_code(AuthorizationCode::new(code))
             .set_pkce_verifier(PkceCodeVerifier::new(verifier))
             .add_extra_param("redirect_uri", self.settings.callback.clone())
-            .request_async(&exchange)
+            .request_async(self)
             .await;
         let what = || "POST /hub/api/oauth2/token".to_owned();
         match answer {
@@ -180,6 +180,15 @@ impl Login {
     }
 }
 
+impl<'a> AsyncHttpClient<'a> for Login {
+    type Error = Broken;
+    type Future = Pin<Box<dyn Future<Output = Result<oauth2::HttpResponse, Broken>> + Send + 'a>>;
+
+    fn call(&'a self, request: oauth2::HttpRequest) -> Self::Future {
+        Box::pin(self.exchange(request))
+    }
+}
+
 /// A hard-to-guess name for a login or a form, of 256 bits.
 pub fn unguessable() -> String {
     CsrfToken::new_random_len(32).into_secret()
@@ -196,7 +205,7 @@ fn holder(body: &[u8]) -> Result<Holder, String> {
 }
 
 /// The exchange did not come about.
-struct Broken(http::Failure);
+pub struct Broken(http::Failure);
 
 impl fmt::Debug for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::{
+    AutoEscape, Environment, UndefinedBehavior, syntax::SyntaxConfig, value::Serde,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
@@ -29,8 +30,7 @@ const TEMPLATES: &[(&str, &str)] = &[
 static ENVIRONMENT: LazyLock<Result<Environment<'static>, minijinja::Error>> = LazyLock::new(|| {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
-    templates.set_trim_blocks(true);
-    templates.set_lstrip_blocks(true);
+    templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
     for (name, source) in TEMPLATES {
         templates.add_template(name, source)?;

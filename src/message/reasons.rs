@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
-    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, LimitKind, ProtectedReason, UnknownReason,
-    UseSign, Verdict,
+    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, LONGEST_REASON, Lifted,
+    LimitKind, ProtectedReason, UnknownReason, UseSign, Verdict,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -111,7 +111,9 @@ fn protected(reason: &ProtectedReason) -> String {
             let end = until.map_or_else(|| "without end".to_owned(), |end| format!("until {}", time(end)));
             format!("rule \"{rule}\" exempts it {end}: {reason}")
         }
-        ProtectedReason::Kept { until, by } => format!("{by} keeps it until {}", time(*until)),
+        ProtectedReason::Kept { until, by } => {
+            format!("{} keeps it until {}", foreign::name(by), time(*until))
+        }
     }
 }
 
@@ -124,6 +126,12 @@ pub fn held_back(why: &HeldBack) -> String {
         HeldBack::Frozen(since) => {
             format!("stops are frozen since {}: too many sessions turned idle at once", time(*since))
         }
+        HeldBack::JustStarted(ready) => {
+            format!("this service has only just started; nothing is stopped before {}", time(*ready))
+        }
+        HeldBack::Stale(age) => {
+            format!("the newest reading of its cards may be {} old, more than a cycle", length(*age))
+        }
         HeldBack::Budget(allowed) => format!("this cycle has stopped {allowed}, the most it may"),
         HeldBack::Hours(opening) => format!("nothing is stopped before {}", time(*opening)),
         HeldBack::NoMail => "its owner cannot be warned: there is no [mail] section".to_owned(),
@@ -134,6 +142,46 @@ pub fn held_back(why: &HeldBack) -> String {
             )
         }
     }
+}
+
+/// Who keeps a session, until when and why.
+pub fn kept(keep: &Keep) -> String {
+    let kept = format!("{} keeps it until {}", foreign::name(&keep.by), time(keep.until));
+    match &keep.reason {
+        Some(why) => format!("{kept}: {}", foreign::name(why)),
+        None => kept,
+    }
+}
+
+/// Why a keep is not given.
+pub fn keep_refused(why: &KeepRefused) -> String {
+    match why {
+        KeepRefused::NotRunning => "the server is not running, so there is nothing to keep".to_owned(),
+        KeepRefused::NotOffered(length) => format!("{} is not on offer", self::length(*length)),
+        KeepRefused::AlreadyKept(until) => format!("it is kept until {} already", time(*until)),
+        KeepRefused::BudgetSpent { left, again } => {
+            let left = format!("{} of the weekly budget are left", self::length(*left));
+            match again {
+                Some(at) => format!("{left}; this much can be had again from {}", time(*at)),
+                None => format!("{left}; this is more than a week's budget"),
+            }
+        }
+        KeepRefused::ReasonMissing => "a reason must be given".to_owned(),
+        KeepRefused::ReasonTooLong => format!("the reason is longer than {LONGEST_REASON} characters"),
+    }
+}
+
+/// Why a freeze ended by itself.
+pub const THAWED: &str = "enough of the sessions that turned idle at once are in use again, or gone";
+
+/// Who lifted a freeze.
+pub fn lifted(lifted: &Lifted) -> String {
+    format!(
+        "{} lifted the freeze that began at {}, when {} sessions turned idle at once",
+        foreign::name(&lifted.by),
+        time(lifted.since),
+        lifted.flipped
+    )
 }
 
 /// What is done about a session, or why nothing is.

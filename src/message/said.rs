@@ -2,8 +2,8 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{foreign, measures};
-use crate::policy::Mode;
+use super::{foreign, measures, reasons};
+use crate::policy::{KeepRefused, Mode};
 
 /// A session is kept.
 pub fn kept(until: Timestamp, zone: &TimeZone) -> String {
@@ -24,8 +24,6 @@ pub const NO_SERVER: &str = "There is no such server any more, so there was noth
 /// Another run of it.
 pub const RESTARTED: &str =
     "The server was started anew after this page was shown. Nothing was changed; please look again.";
-/// A length that is not on offer.
-pub const NOT_OFFERED: &str = "A server can be kept only for one of the times on offer.";
 /// A reason is needed.
 pub const NEEDS_REASON: &str = "Please give a reason: it is written down for everybody who asks later.";
 /// Nothing is frozen.
@@ -44,6 +42,14 @@ pub const WAITING_FOR_STOP: &str =
     "Your wish is noted and is carried out as soon as the look that is under way has ended. Please look again in a minute.";
 /// A length of time that does not parse.
 pub const NO_LENGTH: &str = "The time to keep it was not understood: write it like “8h”.";
+
+/// It is not kept.
+pub fn not_kept(why: &KeepRefused) -> String {
+    match why {
+        KeepRefused::ReasonMissing => NEEDS_REASON.to_owned(),
+        why => format!("Nothing was changed: {}.", reasons::keep_refused(why)),
+    }
+}
 
 /// It computes.
 pub fn computes(what: &str) -> String {

@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::*;
 use crate::domain::{GpuId, Hold, ServerId, UserName};
-use crate::policy::{IdleKind, LimitKind, UseSign};
+use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, UseSign};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -207,4 +207,29 @@ fn an_old_server_is_not_called_idle() {
     assert_eq!(mail.subject, "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC");
     assert!(!mail.text.contains("Unused for"), "{}", mail.text);
     assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
+}
+
+#[test]
+fn the_words_about_keeps_and_a_lifted_freeze() {
+    let keep = Keep {
+        until: at("18:00:00"),
+        by: "alice\u{202e}".to_owned(),
+        at: at("10:00:00"),
+        reason: Some("a long\nthought".to_owned()),
+        cost: SignedDuration::ZERO,
+    };
+    let spent = |again| KeepRefused::BudgetSpent { left: SignedDuration::from_mins(390), again };
+    let refused = [
+        KeepRefused::NotRunning,
+        KeepRefused::NotOffered(SignedDuration::from_hours(3)),
+        KeepRefused::AlreadyKept(at("18:00:00")),
+        spent(Some(at("19:00:00"))),
+        spent(None),
+        KeepRefused::ReasonMissing,
+        KeepRefused::ReasonTooLong,
+    ];
+    let lifted = Lifted { by: "root".to_owned(), at: at("12:00:00"), since: at("09:30:00"), flipped: 10 };
+    let mut words = vec![reasons::kept(&keep), reasons::lifted(&lifted)];
+    words.extend(refused.iter().map(reasons::keep_refused));
+    insta::assert_snapshot!(words.join("\n"));
 }

@@ -64,6 +64,9 @@ pub struct CardEvidence {
     pub seen_until: Timestamp,
     /// How much of the time since the clock was watched.
     pub covered: SignedDuration,
+    /// How much of the time up to the last look was not watched: the newest reading may be as old.
+    #[serde(default)]
+    pub unwatched: SignedDuration,
     /// Device memory held at the last reading, in bytes.
     pub memory_used: Option<u64>,
     /// Processes on it at the last reading.
@@ -114,6 +117,11 @@ impl Evidence {
     /// The smallest share of the time since the card clock that was watched, over all cards.
     pub fn coverage(&self, now: Timestamp) -> f64 {
         self.cards.values().map(|card| card.coverage(now)).fold(1.0, f64::min)
+    }
+
+    /// How old the newest reading of a card may be, over all cards.
+    pub fn unwatched(&self) -> SignedDuration {
+        self.cards.values().map(|card| card.unwatched).max().unwrap_or(SignedDuration::ZERO)
     }
 
     /// Folds one observation in.
@@ -199,6 +207,7 @@ impl CardEvidence {
             last_active: active.then_some(at),
             seen_until: at,
             covered: SignedDuration::ZERO,
+            unwatched: SignedDuration::ZERO,
             memory_used: sample.memory_used,
             processes: sample.processes,
             watch: watch(sample, reading),
@@ -223,6 +232,7 @@ impl CardEvidence {
     fn worked(&mut self, at: Timestamp) {
         self.last_active = Some(self.last_active.map_or(at, |before| before.max(at)));
         self.seen_until = self.seen_until.max(at);
+        self.unwatched = SignedDuration::ZERO;
         self.move_clock(at, ClockMove::Activity, SignedDuration::ZERO);
     }
 
@@ -233,9 +243,10 @@ impl CardEvidence {
         }
         let covered = signed(sample.covered).min(elapsed);
         self.seen_until = at;
+        self.unwatched = elapsed - covered;
         if signed(sample.largest_gap) > max_gap {
             self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
-        } else if elapsed - covered > max_gap {
+        } else if self.unwatched > max_gap {
             self.move_clock(earlier(at, covered), ClockMove::Gap, covered);
         } else {
             self.covered += covered;

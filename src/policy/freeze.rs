@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Ledger, Snapshot, Verdict};
+use super::schedule::later;
+use super::{Decision, Ledger, Policy, Record, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -17,6 +18,8 @@ pub struct Safety {
     pub freeze_share: f64,
     /// Fewer sessions than this never freeze: a share of few says nothing.
     pub freeze_min_sessions: usize,
+    /// After its own start the service stops nothing for this long.
+    pub min_uptime: SignedDuration,
 }
 
 /// How many servers one cycle may stop.
@@ -55,6 +58,22 @@ pub struct Freeze {
     pub since: Timestamp,
     /// The sessions that turned idle together.
     pub flipped: BTreeSet<ServerId>,
+    /// When the admins were told.
+    #[serde(default)]
+    pub told: Option<Timestamp>,
+}
+
+/// An admin's word that a freeze was needless.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lifted {
+    /// Who said so.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Since when stops had been frozen.
+    pub since: Timestamp,
+    /// How many sessions had turned idle together.
+    pub flipped: usize,
 }
 
 /// What a plan does to the freeze.
@@ -87,24 +106,90 @@ pub fn freeze(
     decisions: &[Decision],
     snapshot: &Snapshot,
     ledger: &Ledger,
-    safety: &Safety,
+    policy: &Policy,
     now: Timestamp,
 ) -> FreezeChange {
+    let crowd = Crowd { decisions, snapshot, ledger, policy, sees: sees(ledger) };
     let newly: BTreeSet<ServerId> = decisions
         .iter()
         .filter(|d| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_)))
-        .filter(|d| !ledger.records.get(&d.server).is_some_and(|record| record.idle))
+        .filter(|d| !crowd.record(d).is_some_and(|record| record.idle) && !crowd.was_found_so(d))
         .map(|d| d.server.clone())
         .collect();
-    let begins = improbable(newly.len(), holding(decisions), safety);
+    let begins = improbable(newly.len(), holding(decisions), &policy.safety);
     match &ledger.freeze {
-        None if begins => FreezeChange::Begins(Freeze { since: now, flipped: newly }),
+        None if begins => FreezeChange::Begins(Freeze { since: now, flipped: newly, told: None }),
         None => FreezeChange::None,
         Some(freeze) if begins => {
-            FreezeChange::Holds(Freeze { since: freeze.since, flipped: &freeze.flipped | &newly })
+            FreezeChange::Holds(Freeze { flipped: &freeze.flipped | &newly, ..freeze.clone() })
         }
-        Some(freeze) if holds(freeze, decisions, snapshot, safety) => FreezeChange::Holds(freeze.clone()),
+        Some(freeze) if crowd.holds(freeze) => FreezeChange::Holds(freeze.clone()),
         Some(_) => FreezeChange::Ends,
+    }
+}
+
+/// Whether any card was ever seen at work: a source that shows none may be blind.
+fn sees(ledger: &Ledger) -> bool {
+    let cards = || ledger.records.values().flat_map(|record| record.evidence.cards.values());
+    cards().any(|card| card.last_active.is_some())
+}
+
+/// Everybody at one instant.
+struct Crowd<'a> {
+    decisions: &'a [Decision],
+    snapshot: &'a Snapshot,
+    ledger: &'a Ledger,
+    policy: &'a Policy,
+    sees: bool,
+}
+
+impl Crowd<'_> {
+    fn record(&self, decision: &Decision) -> Option<&Record> {
+        self.ledger.records.get(&decision.server)
+    }
+
+    /// Whether a session was long idle when it was first seen: nobody has seen it turn idle, so that many of
+    /// them at the first start prove no fault. They count for as long as the source may be blind.
+    fn was_found_so(&self, decision: &Decision) -> bool {
+        let (Some(record), Some(clocks)) = (self.record(decision), decision.judgement.clocks) else {
+            return false;
+        };
+        let never_worked = clocks.card_active.is_none() && decision.judgement.quiet_since == clocks.card;
+        let was_old = clocks.card.is_some_and(|card| later(record.started, self.policy.warm_up) <= card);
+        self.sees && never_worked && was_old
+    }
+
+    /// A freeze ends on proof only: sessions at work again, or gone from a complete listing, or found to be
+    /// no proof themselves. Those that left still count in the whole, so that a cluster that drains thaws.
+    fn holds(&self, freeze: &Freeze) -> bool {
+        let recovered = |id: &&ServerId| match self.decisions.iter().find(|d| d.server == **id) {
+            Some(d) => match d.judgement.verdict {
+                Verdict::Busy(_) | Verdict::Protected(_) => true,
+                Verdict::Idle(_) => self.was_found_so(d),
+                Verdict::Unknown(_) => false,
+            },
+            None => self.snapshot.complete,
+        };
+        let flipped = freeze.flipped.len();
+        let still = flipped - freeze.flipped.iter().filter(recovered).count();
+        improbable(still, holding(self.decisions).max(flipped), &self.policy.safety)
+    }
+}
+
+impl Ledger {
+    /// An admin says that those who turned idle together really are idle. They are known to be, so they
+    /// do not freeze stops again; another wave does. Nothing where stops are not frozen.
+    pub fn lift_freeze(&mut self, by: &str, at: Timestamp) -> Option<&Lifted> {
+        let freeze = self.freeze.take()?;
+        let lifted = Lifted { by: by.to_owned(), at, since: freeze.since, flipped: freeze.flipped.len() };
+        Some(self.lifted.insert(lifted))
+    }
+
+    /// The admins know that stops are frozen.
+    pub fn freeze_told(&mut self, at: Timestamp) {
+        if let Some(freeze) = &mut self.freeze {
+            freeze.told = Some(at);
+        }
     }
 }
 
@@ -112,16 +197,4 @@ fn improbable(flipped: usize, of: usize, safety: &Safety) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "numbers of sessions")]
     let share = flipped as f64 / of.max(1) as f64;
     of >= safety.freeze_min_sessions && flipped > 0 && share >= safety.freeze_share
-}
-
-/// A freeze ends on proof only: sessions at work again, or gone from a complete listing. Those that
-/// left still count in the whole, so that a cluster that drains thaws.
-fn holds(freeze: &Freeze, decisions: &[Decision], snapshot: &Snapshot, safety: &Safety) -> bool {
-    let recovered = |id: &&ServerId| match decisions.iter().find(|d| d.server == **id) {
-        Some(d) => matches!(d.judgement.verdict, Verdict::Busy(_) | Verdict::Protected(_)),
-        None => snapshot.complete,
-    };
-    let flipped = freeze.flipped.len();
-    let still = flipped - freeze.flipped.iter().filter(recovered).count();
-    improbable(still, holding(decisions).max(flipped), safety)
 }

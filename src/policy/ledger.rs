@@ -5,18 +5,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Freeze, FreezeChange, LimitKind, Plan, Policy, Session, Snapshot, Verdict};
-use crate::domain::ServerId;
+use super::{
+    Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Verdict,
+};
+use crate::domain::{ServerId, UserName};
 
 /// The memory between cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// By server.
     pub records: BTreeMap<ServerId, Record>,
+    /// Since when this process watches; not known to those that only tell.
+    pub began: Option<Timestamp>,
     /// The brake, when it is on.
     pub freeze: Option<Freeze>,
+    /// Who lifted the brake last.
+    pub lifted: Option<Lifted>,
+    /// The keeps of the last days, by the owner of the server: also of servers that are gone.
+    pub keeps: BTreeMap<UserName, Vec<Grant>>,
     /// The servers whose record changed, or went, since it was last saved.
     pub unsaved: BTreeSet<ServerId>,
+    /// The owners whose keeps changed since they were last saved.
+    pub unsaved_keeps: BTreeSet<UserName>,
 }
 
 /// What is remembered of one run of a server.
@@ -59,19 +69,6 @@ pub struct Warning {
     pub reminded: Vec<SignedDuration>,
 }
 
-/// An owner's (or admin's) word that a session is still needed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keep {
-    /// Until when it protects.
-    pub until: Timestamp,
-    /// Who gave it.
-    pub by: String,
-    /// When.
-    pub at: Timestamp,
-    /// Why, in the giver's words.
-    pub reason: Option<String>,
-}
-
 impl Record {
     /// A session seen for the first time at `at`; a start later than that is a wrong clock somewhere.
     fn first_seen(started: Timestamp, at: Timestamp) -> Self {
@@ -97,6 +94,7 @@ impl Ledger {
     /// Folds what was observed into the clocks. A changed `started` is a new session; an absent
     /// server is forgotten only where the listing was complete.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
+        self.forget_old_keeps(snapshot.at);
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
@@ -139,6 +137,11 @@ impl Ledger {
         (record.started, &record.evidence) != (before.0, &before.1)
     }
 
+    /// This process watches, at the latest since `at`. A clock that was set back makes it begin anew.
+    pub fn watches(&mut self, at: Timestamp) {
+        self.began = Some(self.began.map_or(at, |began| began.min(at)));
+    }
+
     /// Takes over what a plan concluded: who was idle, and the brake. A session that could not be
     /// judged for a moment has not turned idle when it can be judged again.
     pub fn settled(&mut self, plan: &Plan) {
@@ -153,9 +156,11 @@ impl Ledger {
             }
         }
         match &plan.freeze {
-            FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => self.freeze = Some(freeze.clone()),
+            FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
+            // It may have been lifted since that was planned.
+            FreezeChange::Holds(freeze) if self.freeze.is_some() => self.freeze = Some(freeze.clone()),
             FreezeChange::Ends => self.freeze = None,
-            FreezeChange::None => {}
+            FreezeChange::Holds(_) | FreezeChange::None => {}
         }
     }
 
@@ -200,17 +205,12 @@ impl Ledger {
         });
     }
 
-    /// Somebody said that the session is still needed.
-    pub fn kept(&mut self, id: &ServerId, keep: Keep) {
-        self.change(id, |record| record.keep = Some(keep));
-    }
-
     /// The server was stopped and is gone.
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) {
         self.change(id, |record| record.stopped = Some(at));
     }
 
-    fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
+    pub(super) fn change(&mut self, id: &ServerId, change: impl FnOnce(&mut Record)) {
         if let Some(record) = self.records.get_mut(id) {
             change(record);
             self.unsaved.insert(id.clone());

@@ -12,6 +12,8 @@ use super::{CpuServers, Rule, Safety, StopHours};
 pub struct Policy {
     /// How far the service may go.
     pub mode: Mode,
+    /// The time between two looks: what a stop rests on is not older.
+    pub cycle: SignedDuration,
     /// From where on a reading is activity.
     pub thresholds: Thresholds,
     /// A time without readings longer than this moves the card clock to its end.

@@ -68,6 +68,10 @@ pub enum HeldBack {
     Unknown,
     /// Stops are frozen since this instant.
     Frozen(Timestamp),
+    /// The service has only just been started; nothing is stopped before this.
+    JustStarted(Timestamp),
+    /// The newest reading of a card may be this old, which is more than a cycle.
+    Stale(SignedDuration),
     /// This cycle has stopped as many as it may.
     Budget(usize),
     /// No stops at this hour; the next opening.

@@ -18,8 +18,8 @@ pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestam
     let here = sessions.iter().filter(|session| !already_stopped(session, ledger));
     decisions.extend(here.map(|session| decide(session, ledger, policy, now)));
     decisions.sort_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
-    let freeze = freeze(&decisions, snapshot, ledger, &policy.safety, now);
-    brake(&mut decisions, &freeze, policy);
+    let freeze = freeze(&decisions, snapshot, ledger, policy, now);
+    brake(&mut decisions, &freeze, ledger, policy, now);
     Plan { decisions, freeze }
 }
 
@@ -147,21 +147,44 @@ fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, 
 }
 
 /// Takes back the stops that the brakes do not allow.
-fn brake(decisions: &mut [Decision], freeze: &FreezeChange, policy: &Policy) {
+fn brake(
+    decisions: &mut [Decision],
+    freeze: &FreezeChange,
+    ledger: &Ledger,
+    policy: &Policy,
+    now: Timestamp,
+) {
     let with_cards = holding(decisions);
     // Many servers without a card must not raise the number of those with one that may be stopped.
     let mut budgets = [decisions.len(), with_cards].map(|n| Budget::of(n, policy));
     for decision in decisions.iter_mut().filter(|d| d.action == Some(Action::Stop)) {
-        decision.held_back = match freeze {
-            FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => {
-                Some(HeldBack::Frozen(freeze.since))
-            }
-            FreezeChange::None | FreezeChange::Ends => budgets[usize::from(decision.may_hold_cards)].take(),
-        };
+        decision.held_back = frozen(freeze)
+            .or_else(|| just_started(ledger, policy, now))
+            .or_else(|| stale(ledger.records.get(&decision.server), policy))
+            .or_else(|| budgets[usize::from(decision.may_hold_cards)].take());
         if decision.held_back.is_some() {
             decision.action = None;
         }
     }
+}
+
+fn frozen(freeze: &FreezeChange) -> Option<HeldBack> {
+    match freeze {
+        FreezeChange::Begins(freeze) | FreezeChange::Holds(freeze) => Some(HeldBack::Frozen(freeze.since)),
+        FreezeChange::None | FreezeChange::Ends => None,
+    }
+}
+
+fn just_started(ledger: &Ledger, policy: &Policy, now: Timestamp) -> Option<HeldBack> {
+    let ready = later(ledger.began?, policy.safety.min_uptime);
+    (now < ready).then_some(HeldBack::JustStarted(ready))
+}
+
+/// What the Hub and the kernels say is of this cycle, or it is not known at all; of a card it may be that
+/// only the older part of the time was watched.
+fn stale(record: Option<&Record>, policy: &Policy) -> Option<HeldBack> {
+    let unwatched = record?.evidence.unwatched();
+    (unwatched > policy.cycle).then_some(HeldBack::Stale(unwatched))
 }
 
 /// The stops that one cycle may make.

@@ -6,6 +6,7 @@ mod brakes;
 mod cpu_servers;
 mod evidence;
 mod idleness;
+mod keeps;
 mod ladder;
 mod rules;
 mod schedule;
@@ -41,6 +42,7 @@ fn at(text: &str) -> Timestamp {
 fn policy() -> Policy {
     Policy {
         mode: Mode::Enforce,
+        cycle: mins(1),
         thresholds: Thresholds { sm: 0.01, dram: 0.01, cpu_cores: 0.1 },
         max_gap: mins(3),
         min_coverage: 0.95,
@@ -57,7 +59,12 @@ fn policy() -> Policy {
         rules: Vec::new(),
         keep: KeepOffer { choices: Vec::new(), weekly_budget: hours(72), reason: ReasonNeed::Optional },
         stop_hours: None,
-        safety: Safety { max_stops: StopBudget::Share(0.1), freeze_share: 0.5, freeze_min_sessions: 10 },
+        safety: Safety {
+            max_stops: StopBudget::Share(0.1),
+            freeze_share: 0.5,
+            freeze_min_sessions: 10,
+            min_uptime: mins(3),
+        },
         can_warn: true,
         cpu_servers: None,
     }

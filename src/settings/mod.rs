@@ -90,6 +90,9 @@ impl Sources {
     fn settings(&self, file: &raw::File) -> Result<Settings, SettingsError> {
         let mut policy = policy::policy(file, &self.flags)?;
         policy.mode = self.mode.unwrap_or(policy.mode);
+        let cycle =
+            self.flags.cycle().map_or_else(|| cycle(&policy), |every| Ok(std(every.min(policy.max_gap))))?;
+        policy.cycle = SignedDuration::try_from(cycle).unwrap_or(policy.max_gap);
         supported(file)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
@@ -104,10 +107,7 @@ impl Sources {
         Ok(Settings {
             page: self.environment.page_url(public_url.as_ref()),
             metrics_are_open: file.web.metrics.is_some_and(|metrics| matches!(metrics, raw::Metrics::Open)),
-            cycle: self
-                .flags
-                .cycle()
-                .map_or_else(|| cycle(file, &policy), |every| Ok(std(every.min(policy.max_gap))))?,
+            cycle,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url,
@@ -190,8 +190,8 @@ fn supported(file: &raw::File) -> Result<(), SettingsError> {
 }
 
 /// A cycle longer than `max_gap` would look like a gap each time.
-fn cycle(file: &raw::File, policy: &Policy) -> Result<Duration, SettingsError> {
-    let cycle = file.cycle.map_or(SignedDuration::from_secs(60), |time| time.0);
+fn cycle(policy: &Policy) -> Result<Duration, SettingsError> {
+    let cycle = policy.cycle;
     if cycle > policy.max_gap {
         let gap = values::in_words(policy.max_gap);
         return Err(SettingsError::key(

@@ -30,8 +30,10 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
     let rules = file.rule.iter().map(|rule| self::rule(rule, &zone)).collect::<Result<Vec<_>, _>>()?;
     unique_names(&rules)?;
     let ratio = |share: Option<super::Share>, default: f64| share.map_or(default, |share| share.0);
+    let max_gap = telemetry.max_gap.map_or(minutes(3), |gap| gap.0);
     Ok(Policy {
         mode: mode(file.mode, flags),
+        cycle: file.cycle.map_or(minutes(1), |cycle| cycle.0),
         thresholds: Thresholds {
             sm: positive("telemetry.sm_threshold", ratio(telemetry.sm_threshold, 0.01))?,
             dram: positive("telemetry.dram_threshold", ratio(telemetry.dram_threshold, 0.01))?,
@@ -40,7 +42,7 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
                 telemetry.cpu_busy_threshold.unwrap_or(0.25),
             )?,
         },
-        max_gap: telemetry.max_gap.map_or(minutes(3), |gap| gap.0),
+        max_gap,
         min_coverage: ratio(telemetry.min_coverage, 0.95),
         warm_up: telemetry.warm_up.map_or(minutes(15), |time| time.0),
         kernels: match file.hub.probe_kernels {
@@ -57,6 +59,8 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
             max_stops: file.safety.max_stops_per_cycle.map_or(StopBudget::Share(0.1), |stops| stops.0),
             freeze_share: positive("safety.freeze_share", ratio(file.safety.freeze_share, 0.5))?,
             freeze_min_sessions: file.safety.freeze_min_sessions.unwrap_or(10),
+            // For so long the time before the start, when nobody watched, may not count as a gap.
+            min_uptime: file.safety.min_uptime.map_or(max_gap, |time| time.0),
         },
     })
 }

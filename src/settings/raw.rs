@@ -168,6 +168,7 @@ pub struct Safety {
     pub max_stops_per_cycle: Option<Stops>,
     pub freeze_share: Option<Share>,
     pub freeze_min_sessions: Option<usize>,
+    pub min_uptime: Option<Length>,
 }
 
 #[derive(Debug, Default, Deserialize)]

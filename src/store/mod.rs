@@ -3,6 +3,7 @@
 //! Every change is committed before anybody acts on it (WAL, `synchronous = FULL`). The fields are
 //! not looked into here: a record is a value of [`crate::policy`] as JSON under its server's name.
 
+mod log;
 mod migrations;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -10,12 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::domain::ServerId;
-use crate::policy::{Freeze, Ledger, Record};
+use crate::domain::{ServerId, UserName};
+use crate::policy::{Ledger, Record};
+
+pub use log::{Logged, Wanted, read_log};
 
 /// What can go wrong with the ledger's file.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +86,8 @@ pub struct Store {
 }
 
 const BUSY: Duration = Duration::from_secs(2);
+/// What the key of an owner's keeps begins with.
+const KEEPS: &str = "keeps of ";
 
 impl Store {
     /// Opens (or makes) the ledger for the one process that may write it.
@@ -129,7 +134,7 @@ impl Store {
             let record: Record = self.parse(&id.to_string(), &json)?;
             ledger.records.insert(id, record);
         }
-        ledger.freeze = self.state("freeze")?;
+        self.load_state(&mut ledger)?;
         Ok(ledger)
     }
 
@@ -142,7 +147,11 @@ impl Store {
                     None => forget_record(transaction, id)?,
                 }
             }
-            put_state(transaction, "freeze", ledger.freeze.as_ref())
+            for owner in &ledger.unsaved_keeps {
+                put_state(transaction, &keeps_of(owner), ledger.keeps.get(owner))?;
+            }
+            put_state(transaction, "freeze", ledger.freeze.as_ref())?;
+            put_state(transaction, "lifted", ledger.lifted.as_ref())
         })
     }
 
@@ -177,13 +186,24 @@ impl Store {
         all().map_err(failed)
     }
 
-    fn state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StoreError> {
-        let json: Option<String> = self
-            .connection
-            .query_row("SELECT value FROM state WHERE key = ?1", [key], |row| row.get(0))
-            .optional()
-            .map_err(|e| self.failed("read", e))?;
-        json.map(|json| self.parse(key, &json)).transpose()
+    /// What concerns all, and what concerns an owner.
+    fn load_state(&self, ledger: &mut Ledger) -> Result<(), StoreError> {
+        let failed = |e| self.failed("read", e);
+        let mut rows = self.connection.prepare("SELECT key, value FROM state").map_err(failed)?;
+        let pair = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        for row in rows.query_map([], pair).map_err(failed)? {
+            let (key, json) = row.map_err(failed)?;
+            match key.as_str() {
+                "freeze" => ledger.freeze = Some(self.parse(&key, &json)?),
+                "lifted" => ledger.lifted = Some(self.parse(&key, &json)?),
+                other => {
+                    if let Some(owner) = other.strip_prefix(KEEPS) {
+                        ledger.keeps.insert(UserName(owner.to_owned()), self.parse(&key, &json)?);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn parse<T: DeserializeOwned>(&self, what: &str, json: &str) -> Result<T, StoreError> {
@@ -221,7 +241,11 @@ fn forget_record(connection: &Connection, id: &ServerId) -> rusqlite::Result<()>
     Ok(())
 }
 
-fn put_state(connection: &Connection, key: &str, value: Option<&Freeze>) -> rusqlite::Result<()> {
+fn keeps_of(owner: &UserName) -> String {
+    format!("{KEEPS}{owner}")
+}
+
+fn put_state(connection: &Connection, key: &str, value: Option<&impl Serialize>) -> rusqlite::Result<()> {
     match value {
         Some(value) => connection.execute(
             "INSERT OR REPLACE INTO state (key, value) VALUES (?1, ?2)",

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::policy::{LimitKind, Warning};
+use crate::policy::{Freeze, Keep, Lifted, LimitKind, Warning};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
@@ -22,12 +22,28 @@ fn ledger() -> Ledger {
     let mut ledger = Ledger::default();
     ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);
     ledger.records.insert(ServerId::new("a/b @ö", ""), Record::new(at(2_000)));
-    ledger.freeze = Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into() });
+    ledger.freeze =
+        Some(Freeze { since: at(9), flipped: [ServerId::new("alice", "")].into(), told: Some(at(10)) });
+    ledger.lifted = Some(Lifted { by: "root".to_owned(), at: at(8), since: at(7), flipped: 12 });
+    ledger.kept(&ServerId::new("a/b @ö", "that is gone"), keep(at(3_000)));
+    ledger.unsaved_keeps.clear();
     ledger
 }
 
+fn keep(given: Timestamp) -> Keep {
+    let (by, reason) = ("a/b @ö".to_owned(), Some("thesis".to_owned()));
+    Keep {
+        until: given + SignedDuration::from_hours(8),
+        by,
+        at: given,
+        reason,
+        cost: SignedDuration::from_hours(8),
+    }
+}
+
 fn unsaved(ledger: Ledger) -> Ledger {
-    Ledger { unsaved: ledger.records.keys().cloned().collect(), ..ledger }
+    let unsaved = ledger.records.keys().cloned().collect();
+    Ledger { unsaved, unsaved_keeps: ledger.keeps.keys().cloned().collect(), ..ledger }
 }
 
 #[test]
@@ -46,7 +62,9 @@ fn a_session_that_is_gone_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
     store.save(&unsaved(ledger())).unwrap();
-    store.save(&Ledger { unsaved: unsaved(ledger()).unsaved, ..Ledger::default() }).unwrap();
+    let all = unsaved(ledger());
+    let (unsaved, unsaved_keeps) = (all.unsaved, all.unsaved_keeps);
+    store.save(&Ledger { unsaved, unsaved_keeps, ..Ledger::default() }).unwrap();
     assert_eq!(store.load().unwrap(), Ledger::default());
 }
 

@@ -160,8 +160,7 @@ pub fn words(answer: Option<&Answer>, app: &App, waiting: &str) -> String {
     match refusal {
         Refusal::NoServer => said::NO_SERVER.to_owned(),
         Refusal::Restarted => said::RESTARTED.to_owned(),
-        Refusal::NotOffered => said::NOT_OFFERED.to_owned(),
-        Refusal::NeedsReason => said::NEEDS_REASON.to_owned(),
+        Refusal::Keep(why) => said::not_kept(why),
         Refusal::NotFrozen => said::NOT_FROZEN.to_owned(),
         Refusal::TooLate => said::TOO_LATE.to_owned(),
         Refusal::Computes(what) => said::computes(what),

@@ -102,9 +102,8 @@ impl Status {
 
     /// Shows a keep before the next cycle does.
     pub fn kept(&mut self, server: &ServerId, keep: Keep) {
-        let known = self.last.as_mut().and_then(|last| last.known_mut(server));
-        if let Some(record) = known.and_then(|known| known.record.as_mut()) {
-            record.keep = Some(keep);
+        if let Some(last) = &mut self.last {
+            last.kept(server, keep);
         }
     }
 

@@ -8,9 +8,9 @@ use super::chart::{Chart, Mark};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
 use super::{App, STYLE, SCRIPT};
-use crate::domain::{GpuSample, KernelState, ServerId};
+use crate::domain::{GpuSample, KernelState, UserName};
 use crate::message::{bytes_in_words, pages, reasons};
-use crate::policy::{Mode, Policy, ReasonNeed, Verdict, limits_of};
+use crate::policy::{self, Giver, Mode, Policy, ReasonNeed, Verdict, limits_of};
 
 /// What stands around every page.
 #[derive(Clone, Debug, Serialize)]
@@ -152,13 +152,19 @@ struct CardView {
 #[derive(Debug, Serialize)]
 struct KeepForm {
     choices: Vec<Choice>,
+    /// The first of them that can be chosen.
+    first: usize,
+    possible: bool,
     needs_reason: bool,
+    budget: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 struct Choice {
     value: String,
     words: String,
+    until: String,
+    refused: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -208,7 +214,7 @@ impl SessionView {
             no_address: known.no_address,
             clocks: clocks(known, now, &zone),
             cards: cards(known, status, now, &zone),
-            keep: policy.filter(|_| visitor.may_keep(id)).map(|policy| KeepForm::of(policy, visitor, id)),
+            keep: KeepForm::of(known, status, visitor, now),
             stop: policy.filter(|_| visitor.may_stop(id)).map(|policy| StopForm {
                 possible: policy.mode == Mode::Enforce,
                 needs_reason: !visitor.owns(id),
@@ -220,15 +226,28 @@ impl SessionView {
 }
 
 impl KeepForm {
-    fn of(policy: &Policy, visitor: &Visitor, id: &ServerId) -> Self {
-        let choice = |length: &jiff::SignedDuration| Choice {
-            value: reasons::length(*length),
-            words: pages::length(*length),
+    fn of(known: &Known, status: &Status, visitor: &Visitor, now: Timestamp) -> Option<Self> {
+        let id = &known.session.server.id;
+        let policy = status.policy.as_ref().filter(|_| visitor.may_keep(id))?;
+        let own = visitor.owns(id);
+        let giver = if own { Giver::Owner } else { Giver::Admin(UserName(visitor.name.clone())) };
+        let zone = status.zone();
+        let offers = status.last.as_ref()?.offers(known, policy, &giver, now);
+        let choice = |choice: &policy::Choice| Choice {
+            value: reasons::length(choice.length),
+            words: pages::length(choice.length),
+            until: pages::instant(choice.until, &zone),
+            refused: choice.refused.as_ref().map(reasons::keep_refused),
         };
-        Self {
-            choices: policy.keep.choices.iter().map(choice).collect(),
-            needs_reason: !visitor.owns(id) || policy.keep.reason == ReasonNeed::Required,
-        }
+        Some(Self {
+            needs_reason: !own || offers.reason == ReasonNeed::Required,
+            possible: offers.choices.iter().any(|choice| choice.refused.is_none()),
+            first: offers.choices.iter().position(|choice| choice.refused.is_none()).unwrap_or_default(),
+            choices: offers.choices.iter().map(choice).collect(),
+            budget: own.then(|| {
+                format!("{} of {} are left this week", pages::length(offers.left), pages::length(offers.budget))
+            }),
+        })
     }
 }
 

@@ -12,6 +12,7 @@ def test_killed_between_warning_and_stop_it_mails_once_and_stops_on_time(start_h
     config = culler_config(
         policy={"grace": f"{GRACE}s"},
         telemetry={"max_gap": "60s", "min_coverage": 0.1, "warm_up": "1s"},
+        safety={"min_uptime": "2s"},
     )
     hub = start_hub(config)
     (nora,) = arrive(hub, "nora")

@@ -81,14 +81,10 @@ impl<'a> Replay<'a> {
         for given in seen.keeps.iter().filter(known).cloned().collect::<Vec<_>>() {
             let length = SignedDuration::try_from(given.length).unwrap_or(SignedDuration::MAX);
             let until = at.checked_add(length).unwrap_or(Timestamp::MAX);
-            let keep = Keep { until, by: given.by.clone(), at, reason: given.reason.clone() };
+            let keep = Keep { until, by: given.by.clone(), at, reason: given.reason.clone(), cost: length };
+            let words = reasons::kept(&keep);
             self.ledger.kept(&given.server, keep);
-            self.push(
-                at,
-                &given.server,
-                "kept",
-                &format!("{} keeps it until {}", given.by, reasons::time(until)),
-            );
+            self.push(at, &given.server, "kept", &words);
         }
     }
 

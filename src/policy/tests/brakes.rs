@@ -197,3 +197,143 @@ fn sessions_that_worked_before_an_outage_and_rest_after_it_still_freeze() {
     day.run("10:30");
     assert_eq!(day.frozen_since(), Some(at("10:30")));
 }
+
+#[test]
+fn an_admin_lifts_a_freeze_and_the_same_sessions_do_not_bring_it_back() {
+    let mut day = frozen();
+    day.run("11:00");
+    assert_eq!(day.stopped(), 0);
+    day.ledger.lift_freeze("root", day.now);
+    let lifted = Lifted { by: "root".to_owned(), at: at("11:00"), since: at("09:30"), flipped: 10 };
+    assert_eq!(day.ledger.lifted, Some(lifted));
+    day.run("11:05");
+    assert_eq!((day.frozen_since(), day.stopped()), (None, 2), "the brake of the single cycle holds on");
+    day.run("12:00");
+    assert_eq!((day.frozen_since(), day.stopped()), (None, 10));
+}
+
+#[test]
+fn after_a_freeze_was_lifted_another_wave_freezes_again() {
+    let mut day = frozen();
+    day.policy.limits.grace = hours(12);
+    day.ledger.lift_freeze("root", day.now);
+    day.works(12);
+    day.run("10:00");
+    day.works(2);
+    day.run("11:00");
+    assert_eq!(day.frozen_since(), Some(at("11:00")));
+}
+
+#[test]
+fn a_freeze_that_was_lifted_while_a_plan_was_carried_out_does_not_come_back() {
+    let mut day = frozen();
+    day.run("11:00");
+    let planned = day.plan.clone();
+    assert!(matches!(planned.freeze, FreezeChange::Holds(_)));
+    day.ledger.lift_freeze("root", day.now);
+    day.ledger.settled(&planned);
+    assert_eq!(day.frozen_since(), None);
+    assert_eq!(day.ledger.lift_freeze("root", day.now), None, "there is none to lift any more");
+}
+
+/// The service looks for the first time: `number` servers that were left days ago, and three that work.
+fn first_look_at_a_quiet_cluster(number: usize) -> Day {
+    let mut day = crowd(number + 3);
+    day.ledger = Ledger::default();
+    for user in &mut day.sessions {
+        let long_ago = Some(at("2026-11-27T08:00:00Z"));
+        (user.server.started, user.server.last_activity) = (long_ago, long_ago);
+        user.jupyter().last_activity = long_ago;
+        user.kernel().last_activity = long_ago;
+    }
+    day.works(3);
+    day.look();
+    day
+}
+
+#[test]
+fn servers_that_were_idle_when_first_seen_did_not_turn_idle_together_and_freeze_nothing() {
+    let mut day = first_look_at_a_quiet_cluster(12);
+    day.run("10:00");
+    assert_eq!((day.frozen_since(), day.stopped()), (None, 2), "each was warned and had its grace");
+    day.run("10:25");
+    assert_eq!(day.stopped(), 12);
+}
+
+#[test]
+fn servers_found_idle_freeze_while_no_card_was_ever_seen_at_work_and_thaw_when_one_is() {
+    let mut day = first_look_at_a_quiet_cluster(12);
+    day.ledger = Ledger::default();
+    day.works(0);
+    day.run("11:00");
+    assert_eq!((day.frozen_since(), day.stopped()), (Some(at("09:05")), 0), "the source may be blind");
+    day.works(1);
+    day.run("11:05");
+    assert_eq!((day.frozen_since(), day.stopped()), (None, 2));
+}
+
+#[test]
+fn servers_found_with_an_open_tab_are_no_wave_either_when_their_limit_comes() {
+    let mut day = first_look_at_a_quiet_cluster(12);
+    day.sessions.iter_mut().for_each(|user| user.jupyter().connections = 1);
+    day.run("13:00");
+    assert_eq!(day.frozen_since(), None);
+    let warned = day.events.iter().filter(|(when, _, what)| *what == "warned" && *when == at("12:00"));
+    assert_eq!(warned.count(), 12);
+}
+
+#[test]
+fn servers_that_started_under_our_eyes_and_never_worked_still_count() {
+    let mut day = crowd(13);
+    day.works(1);
+    day.run("09:00");
+    assert_eq!(day.frozen_since(), Some(at("09:00")));
+}
+
+#[test]
+fn a_service_that_was_just_started_stops_nobody_yet() {
+    let mut day = Day::new();
+    day.policy.safety.min_uptime = mins(10);
+    day.run("09:55");
+    day.ledger.began = None;
+    day.ledger.watches(day.now);
+    day.run("10:00");
+    assert_eq!(day.decision("alice").held_back, Some(HeldBack::JustStarted(at("10:05"))));
+    day.ledger.watches(day.now);
+    day.run("10:05");
+    assert_eq!(day.story().last(), Some(&("stopped", at("10:05"))));
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_the_service_wait_anew() {
+    let mut ledger = Ledger::default();
+    for instant in ["09:00", "10:00", "08:00", "12:00"] {
+        ledger.watches(at(instant));
+    }
+    assert_eq!(ledger.began, Some(at("08:00")));
+}
+
+#[test]
+fn nobody_is_stopped_on_readings_older_than_a_cycle() {
+    let mut day = Day::new();
+    day.run("09:55");
+    day.alice().card().covered = Duration::from_secs(239);
+    day.run("10:00");
+    let newest = HeldBack::Stale(SignedDuration::from_secs(61));
+    assert_eq!(day.decision("alice").held_back, Some(newest));
+    day.alice().card().covered = Duration::from_secs(240);
+    day.run("10:05");
+    assert_eq!(day.story().last(), Some(&("stopped", at("10:05"))));
+}
+
+#[test]
+fn a_stop_that_a_brake_holds_back_uses_up_nobody_elses() {
+    let mut day = crowd(4);
+    day.run("09:55");
+    for user in &mut day.sessions[..2] {
+        user.card().covered = Duration::from_secs(200);
+    }
+    day.run("10:00");
+    assert_eq!(day.stopped(), 2);
+    assert!(matches!(day.decision("u00").held_back, Some(HeldBack::Stale(_))));
+}

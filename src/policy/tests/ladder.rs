@@ -3,7 +3,7 @@
 use super::*;
 
 fn keep_until(end: &str) -> Keep {
-    Keep { until: at(end), by: "alice".to_owned(), at: at("08:00"), reason: None }
+    Keep { until: at(end), by: "alice".to_owned(), at: at("08:00"), reason: None, cost: SignedDuration::ZERO }
 }
 
 fn alice() -> ServerId {

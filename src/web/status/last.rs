@@ -7,11 +7,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::cycle::CycleReport;
-use crate::domain::ServerId;
+use crate::domain::{ServerId, UserName};
 use crate::executor::AddressBook;
 use crate::message::reasons;
 use crate::observer::Card;
-use crate::policy::{Decision, Freeze, FreezeChange, Ledger, Record, Session, Verdict};
+use crate::policy::{self, Decision, Freeze, FreezeChange, Giver, Grant, Keep, Ledger, Offers, Policy, Record, Session, Verdict};
 
 /// The last cycle.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct Last {
     pub sessions: Vec<Known>,
     /// The other servers, by server.
     pub others: Vec<Other>,
+    /// The keeps of the last days, which say what is left of an owner's budget.
+    pub keeps: BTreeMap<UserName, Vec<Grant>>,
     /// How many servers were found busy, idle, unknown and protected.
     pub verdicts: BTreeMap<&'static str, usize>,
 }
@@ -89,6 +91,7 @@ impl Last {
             cards: report.cards,
             sessions: Vec::new(),
             others: Vec::new(),
+            keeps: ledger.keeps.clone(),
             verdicts: BTreeMap::new(),
         };
         match report.snapshot.sessions {
@@ -145,10 +148,32 @@ impl Last {
         found.ok().map(|index| &self.sessions[index])
     }
 
-    /// The same, to be changed.
-    pub fn known_mut(&mut self, server: &ServerId) -> Option<&mut Known> {
-        let found = self.sessions.binary_search_by(|known| known.session.server.id.cmp(server));
-        found.ok().map(|index| &mut self.sessions[index])
+    /// What `giver` may choose for a server now.
+    pub fn offers(&self, known: &Known, policy: &Policy, giver: &Giver, now: Timestamp) -> Offers {
+        let id = &known.session.server.id;
+        policy::offers(&self.ledger_of(known), policy, id, giver, now)
+    }
+
+    /// Takes over a keep that was given since the last look.
+    pub fn kept(&mut self, server: &ServerId, keep: Keep) {
+        let Ok(index) = self.sessions.binary_search_by(|known| known.session.server.id.cmp(server)) else {
+            return;
+        };
+        let mut ledger = self.ledger_of(&self.sessions[index]);
+        ledger.kept(server, keep);
+        self.sessions[index].record = ledger.records.remove(server);
+        self.keeps.extend(ledger.keeps);
+    }
+
+    /// As much of the ledger as one session's keeps depend on.
+    fn ledger_of(&self, known: &Known) -> Ledger {
+        let id = &known.session.server.id;
+        let mine = self.keeps.get(&id.user).map(|grants| (id.user.clone(), grants.clone()));
+        Ledger {
+            records: known.record.iter().map(|record| (id.clone(), record.clone())).collect(),
+            keeps: mine.into_iter().collect(),
+            ..Ledger::default()
+        }
     }
 
     /// A server without a known card.
@@ -160,7 +185,7 @@ impl Last {
 
 impl Known {
     /// The keep in force at `now`.
-    pub fn kept(&self, now: Timestamp) -> Option<&crate::policy::Keep> {
+    pub fn kept(&self, now: Timestamp) -> Option<&Keep> {
         self.record.as_ref()?.keep.as_ref().filter(|keep| now < keep.until)
     }
 
