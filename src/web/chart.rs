@@ -10,9 +10,9 @@ use crate::message::pages;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// A shorter time looks odd as a chart.
 const SHORTEST: SignedDuration = SignedDuration::from_mins(10);
-/// The plot inside the drawing of 720 × 190.
-const LEFT: f64 = 44.0;
-const WIDTH: f64 = 664.0;
+/// The plot inside the drawing of 560 × 190.
+const LEFT: f64 = 52.0;
+const WIDTH: f64 = 492.0;
 const TOP: f64 = 38.0;
 const HEIGHT: f64 = 120.0;
 /// Activity is visible however little it is.
@@ -80,10 +80,11 @@ impl Chart {
         zone: &TimeZone,
     ) -> Self {
         let a_day_ago = now.checked_sub(DAY).unwrap_or(now);
-        let from = started.unwrap_or(a_day_ago).max(a_day_ago).min(now.checked_sub(SHORTEST).unwrap_or(now));
+        let from = started.unwrap_or(a_day_ago).clamp(a_day_ago, now);
+        let shortest = from.checked_add(SHORTEST).unwrap_or(now);
         let ahead = now.checked_add(DAY).unwrap_or(now);
         let end = marks.iter().filter(|(mark, at)| *mark == Mark::Deadline && *at < ahead).map(|(_, at)| *at);
-        let scale = Scale { from, to: end.fold(now, Timestamp::max) };
+        let scale = Scale { from, to: end.fold(now.max(shortest), Timestamp::max) };
         let past = with_ends(ring.since(from), from, now);
         Self {
             sm: past.iter().filter_map(|s| scale.bar(s, s.sm?)).collect(),
