@@ -133,7 +133,7 @@ fn shown(store: std::path::PathBuf) -> Shown {
 
 fn policy() -> Policy {
     let policy = policy_of(None).unwrap();
-    Policy { mode: crate::policy::Mode::Enforce, min_coverage: 0.0, ..policy }
+    Policy { mode: crate::policy::Mode::Enforce, min_coverage: 0.0, max_gap: jiff::SignedDuration::from_hours(24), ..policy }
 }
 
 fn look(line: &str) -> (CycleReport, Ledger) {
@@ -144,6 +144,9 @@ fn look(line: &str) -> (CycleReport, Ledger) {
         crate::trace::Line::Expected(_) => None,
     });
     let snapshot = observed.unwrap().snapshot;
+    // First seen two hours before, and watched since.
+    let before = "2026-12-01T08:30:00Z".parse().unwrap();
+    ledger.observe(&crate::policy::Snapshot { at: before, ..snapshot.clone() }, &policy());
     ledger.observe(&snapshot, &policy());
     let plan = plan(&snapshot, &ledger, &policy(), now());
     let report = CycleReport {

@@ -70,7 +70,7 @@ impl Browser {
     /// Brings a code back for the state with which the Hub was called.
     pub async fn come_back(&mut self, sent_to: &str, user: &str) -> Page {
         let state = query(sent_to)["state"].clone();
-        let code = format!("code-of-{user}-{state}");
+        let code = format!("code-of-{user}.{state}");
         self.get(&format!("/oauth_callback?code={code}&state={state}")).await
     }
 

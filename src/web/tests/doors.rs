@@ -11,7 +11,7 @@ async fn entered(hub: &FakeHub, now: Instant) -> (Doors, Pass) {
     let doors = Doors::new(login);
     let begun = doors.login.begin();
     let session = Some("s1".to_owned());
-    let name = doors.enter("code-of-alice-1".to_owned(), begun.verifier, session.clone(), now).await.unwrap();
+    let name = doors.enter("code-of-alice.1".to_owned(), begun.verifier, session.clone(), now).await.unwrap();
     (doors, Pass::Cookie { login: name, hub_session: session })
 }
 

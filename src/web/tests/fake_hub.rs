@@ -54,7 +54,7 @@ impl FakeHub {
     }
 }
 
-/// A code `code-of-alice-7` gives the token `token-of-alice`, once, to who knows the verifier.
+/// A code `code-of-alice.7` gives the token `token-of-alice`, once, to who knows the verifier.
 struct Tokens(State);
 
 impl Respond for Tokens {
@@ -67,7 +67,7 @@ impl Respond for Tokens {
             && form["redirect_uri"] == "/services/gpu-culler/oauth_callback"
             && form["code_verifier"].len() >= 43;
         let unused = self.0.0.lock().unwrap().used.insert(code.clone());
-        match code.strip_prefix("code-of-").and_then(|rest| rest.rsplit_once('-')) {
+        match code.strip_prefix("code-of-").and_then(|rest| rest.split_once('.')) {
             Some((user, _)) if right && unused => ResponseTemplate::new(200).set_body_json(
                 json!({ "access_token": format!("token-of-{user}"), "token_type": "Bearer", "expires_in": 1_209_600 }),
             ),
