@@ -12,6 +12,7 @@ mod chart;
 mod cookies;
 mod doors;
 mod entry;
+mod frame;
 mod history;
 mod listing;
 mod metrics;

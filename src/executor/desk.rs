@@ -74,7 +74,8 @@ impl Executor {
         for asked in self.inbox.take_all() {
             match &asked.wish.what {
                 What::StopNow { .. } => {
-                    let answer = self.stop_now(&asked.wish, policy, journal, observer, clock, &mut done).await;
+                    let answer =
+                        self.stop_now(&asked.wish, policy, journal, observer, clock, &mut done).await;
                     asked.answer(answer);
                 }
                 What::Keep { .. } | What::LiftFreeze => {
@@ -122,14 +123,8 @@ impl Executor {
         if !self.inbox.may_stop(server) {
             return Answer::Refused(Refusal::Failed("somebody asked to keep it at the same time".to_owned()));
         }
-        let ended = stop::send_and_verify(
-            server,
-            session.server.started,
-            Afterwards::Keep,
-            stopper,
-            observer,
-        )
-        .await;
+        let ended =
+            stop::send_and_verify(server, session.server.started, Afterwards::Keep, stopper, observer).await;
         self.inbox.stop_ended(server);
         let at = clock();
         let (event, what, answer) = match ended {
@@ -190,8 +185,7 @@ fn keep(
     if wish.as_admin && wish.reason.is_none() {
         return Err(Refusal::Keep(KeepRefused::ReasonMissing));
     }
-    let given =
-        policy::keep(journal.ledger(), policy, server, &giver, length, wish.reason.as_deref(), now);
+    let given = policy::keep(journal.ledger(), policy, server, &giver, length, wish.reason.as_deref(), now);
     let given = given.map_err(Refusal::Keep)?;
     let saved = journal.kept(server, given.clone());
     saved.map(|kept| (Answer::Kept(given), kept)).map_err(|error| Refusal::Failed(error.to_string()))

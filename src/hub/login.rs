@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use oauth2::basic::BasicClient;
 use oauth2::{
-    AsyncHttpClient, AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
-    PkceCodeChallenge, PkceCodeVerifier, RequestTokenError, TokenResponse, TokenUrl,
+    AsyncHttpClient, AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet,
+    EndpointSet, PkceCodeChallenge, PkceCodeVerifier, RequestTokenError, TokenResponse, TokenUrl,
 };
 use reqwest::header::{ACCEPT, AUTHORIZATION};
 use secrecy::{ExposeSecret, SecretString};
@@ -157,9 +157,7 @@ impl Login {
             .await
             .map_err(|failure| HubError::failed(what(), failure, PATIENCE))?;
         match answer.status {
-            200 => holder(&answer.body)
-                .map(Some)
-                .map_err(|why| HubError::Unparsable { what: what(), why }),
+            200 => holder(&answer.body).map(Some).map_err(|why| HubError::Unparsable { what: what(), why }),
             401 | 403 => Ok(None),
             status @ 300..=399 => Err(HubError::Redirected { what: what(), status }),
             status => {

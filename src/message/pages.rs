@@ -3,9 +3,7 @@
 use std::sync::LazyLock;
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use minijinja::{
-    AutoEscape, Environment, UndefinedBehavior, syntax::SyntaxConfig, value::Serde,
-};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, syntax::SyntaxConfig, value::Serde};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
@@ -112,7 +110,8 @@ pub fn verdict(verdict: &Verdict, cards: usize, now: Timestamp, zone: &TimeZone)
         }
         Verdict::Protected(ProtectedReason::NoCard) => "It holds no card, so it is left alone.".to_owned(),
         Verdict::Protected(ProtectedReason::Exempt { rule, until, reason }) => {
-            let end = until.map_or_else(|| "without an end".to_owned(), |end| format!("until {}", instant(end, zone)));
+            let end = until
+                .map_or_else(|| "without an end".to_owned(), |end| format!("until {}", instant(end, zone)));
             format!("The rule “{}” exempts it {end}: {}.", foreign::name(rule), foreign::name(reason))
         }
         Verdict::Protected(ProtectedReason::Kept { until, by }) => {

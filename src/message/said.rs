@@ -7,13 +7,17 @@ use crate::policy::{KeepRefused, Mode};
 
 /// A session is kept.
 pub fn kept(until: Timestamp, zone: &TimeZone) -> String {
-    format!("Kept until {}. Whatever it does or does not do, it is left alone until then.", measures::instant_in_words(until, zone))
+    format!(
+        "Kept until {}. Whatever it does or does not do, it is left alone until then.",
+        measures::instant_in_words(until, zone)
+    )
 }
 
 /// A server is gone.
 pub const STOPPED: &str = "The server is stopped, and its cards are free. Thank you.";
 /// The Hub has not finished.
-pub const STILL_STOPPING: &str = "The Hub is stopping the server. This page will no longer show it when it is gone.";
+pub const STILL_STOPPING: &str =
+    "The Hub is stopping the server. This page will no longer show it when it is gone.";
 /// Processes live on.
 pub const ORPHANED: &str =
     "The Hub has stopped the server, but some of its processes live on. The admins can see which.";
@@ -38,8 +42,7 @@ pub const NOT_WORKING: &str =
 /// No answer yet.
 pub const WAITING: &str = "Your wish is noted: it already protects against a stop, and it is carried out as soon as the look that is under way has ended. Please look again in a minute.";
 /// No answer yet to a stop.
-pub const WAITING_FOR_STOP: &str =
-    "Your wish is noted and is carried out as soon as the look that is under way has ended. Please look again in a minute.";
+pub const WAITING_FOR_STOP: &str = "Your wish is noted and is carried out as soon as the look that is under way has ended. Please look again in a minute.";
 /// A length of time that does not parse.
 pub const NO_LENGTH: &str = "The time to keep it was not understood: write it like “8h”.";
 
@@ -69,21 +72,19 @@ pub fn failed(why: &str) -> String {
 /// Why a page or an answer is refused.
 pub mod refused {
     /// Somebody else's session, or none at all: both read the same.
-    pub const NOT_YOURS: &str =
-        "This address is about a session that is not yours. If a mail brought you here, please log in at the Hub as the person it was sent to.";
+    pub const NOT_YOURS: &str = "This address is about a session that is not yours. If a mail brought you here, please log in at the Hub as the person it was sent to.";
     /// Only for admins.
     pub const NOT_ADMIN: &str = "This page is for the people who run this JupyterHub.";
     /// The Hub does not let them in.
     pub const NO_ACCESS: &str =
         "Your account may not use this service. The people who run this JupyterHub can change that.";
     /// Not logged in.
-    pub const NO_LOGIN: &str = "You are not logged in, or no longer. Nothing was shown and nothing was changed.";
+    pub const NO_LOGIN: &str =
+        "You are not logged in, or no longer. Nothing was shown and nothing was changed.";
     /// The form did not come from here.
-    pub const FORGED: &str =
-        "Nothing was changed: the form did not come from this page, or your login has been renewed since. Please load the page again.";
+    pub const FORGED: &str = "Nothing was changed: the form did not come from this page, or your login has been renewed since. Please load the page again.";
     /// The login that came back was not begun here.
-    pub const STRANGE_LOGIN: &str =
-        "This login was not begun in this browser, or it is too old. Nothing is wrong; please begin it again.";
+    pub const STRANGE_LOGIN: &str = "This login was not begun in this browser, or it is too old. Nothing is wrong; please begin it again.";
     /// The Hub cannot be asked.
     pub const HUB_SILENT: &str =
         "The Hub cannot be asked just now whether you may see this. Please try again in a minute.";

@@ -4,8 +4,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures, pages,
-    reasons, sentences,
+    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures,
+    pages, reasons, sentences,
 };
 use crate::domain::{Hold, ServerId};
 use crate::policy::LimitKind;

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::entry::Guest;
+use super::frame::Frame;
 use super::posted::Posted;
-use super::view::Frame;
 use super::{App, Shared, owner, refused};
 use crate::domain::ServerId;
 use crate::executor::{Answer, Refusal, What, Wish};

@@ -223,7 +223,11 @@ struct Decisions {
     limit: String,
 }
 
-async fn decisions(State(app): State<Shared>, Client(guest): Client, Query(query): Query<Decisions>) -> Response {
+async fn decisions(
+    State(app): State<Shared>,
+    Client(guest): Client,
+    Query(query): Query<Decisions>,
+) -> Response {
     let server: Option<ServerId> = query.server.parse().ok();
     let own = server.as_ref().is_some_and(|server| guest.visitor.owns(server));
     if !own && !guest.visitor.sees_all() {

@@ -65,7 +65,13 @@ fn judge(status: &Status, server: &ServerId, question: &Question) -> (bool, Stri
             None => (false, "the Hub knows of no activity".to_owned()),
             Some(inactive) => {
                 let cull = inactive >= question.inactive_limit;
-                (cull, format!("it holds no card; inactive for {inactive:.0} s of {:.0} s", question.inactive_limit))
+                (
+                    cull,
+                    format!(
+                        "it holds no card; inactive for {inactive:.0} s of {:.0} s",
+                        question.inactive_limit
+                    ),
+                )
             }
         },
     }

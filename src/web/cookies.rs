@@ -74,9 +74,14 @@ impl Cookies {
 
     /// Remembers a login that was begun. Each has a cookie of its own, since a browser that opens all its
     /// tabs again begins several.
-    pub fn begun(&self, begun: &Begun, next: String, headers: &HeaderMap, now: Timestamp) -> PrivateCookieJar {
-        let pending =
-            Pending { state: begun.state.clone(), verifier: begun.verifier.clone(), next, at: now };
+    pub fn begun(
+        &self,
+        begun: &Begun,
+        next: String,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> PrivateCookieJar {
+        let pending = Pending { state: begun.state.clone(), verifier: begun.verifier.clone(), next, at: now };
         let value = serde_json::to_string(&pending).unwrap_or_default();
         let mut cookie = self.cookie(self.pending_name(&begun.state), value, headers);
         // Read from a text, which spares a dependency for one length of time.

@@ -114,7 +114,9 @@ impl Doors {
     /// Who shows this pass.
     pub async fn visitor(&self, pass: &Pass, ask: Ask, now: Instant) -> Result<Visitor, Outside> {
         match pass {
-            Pass::Cookie { login, hub_session } => self.by_cookie(login, hub_session.as_ref(), ask, now).await,
+            Pass::Cookie { login, hub_session } => {
+                self.by_cookie(login, hub_session.as_ref(), ask, now).await
+            }
             Pass::Token(token) => self.by_token(token, ask, now).await,
         }
     }

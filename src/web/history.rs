@@ -73,10 +73,10 @@ impl History {
             if samples.is_empty() {
                 continue;
             }
-            let past = self.0.entry(session.server.id.clone()).or_insert_with(|| Past {
-                started: session.server.started,
-                cards: BTreeMap::new(),
-            });
+            let past = self
+                .0
+                .entry(session.server.id.clone())
+                .or_insert_with(|| Past { started: session.server.started, cards: BTreeMap::new() });
             if past.started != session.server.started {
                 *past = Past { started: session.server.started, cards: BTreeMap::new() };
             }

@@ -6,8 +6,9 @@ use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
 
 use super::entry::Guest;
+use super::frame::Frame;
 use super::status::Status;
-use super::view::{Frame, SessionView};
+use super::view::SessionView;
 use super::{App, Shared, refused};
 use crate::domain::{ServerId, UserName};
 use crate::message::pages;

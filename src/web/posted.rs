@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::StatusCode;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -47,7 +47,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Posted<T> {
                 return Err(refuse(StatusCode::FORBIDDEN, words::FORGED));
             }
         }
-        let body = read_as(&parts, &bytes).ok_or_else(|| refuse(StatusCode::BAD_REQUEST, words::NOT_UNDERSTOOD))?;
+        let body =
+            read_as(&parts, &bytes).ok_or_else(|| refuse(StatusCode::BAD_REQUEST, words::NOT_UNDERSTOOD))?;
         Ok(Self { guest, body })
     }
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::json;
 
-use super::view::Frame;
+use super::frame::Frame;
 use super::{App, Shared};
 use crate::message::pages;
 use crate::message::said::refused as words;
@@ -17,7 +17,8 @@ struct Said(String);
 
 /// A page that says why. It names nobody and tells nothing of what is there.
 pub fn page(app: &App, status: StatusCode, words: &str) -> Response {
-    let view = json!({ "frame": Frame::outside(app), "words": words, "again": status != StatusCode::NOT_FOUND });
+    let view =
+        json!({ "frame": Frame::outside(app), "words": words, "again": status != StatusCode::NOT_FOUND });
     let html = pages::page("refused", &view).unwrap_or_else(|error| {
         tracing::error!("{error}");
         words.to_owned()

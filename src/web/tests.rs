@@ -133,7 +133,12 @@ fn shown(store: std::path::PathBuf) -> Shown {
 
 fn policy() -> Policy {
     let policy = policy_of(None).unwrap();
-    Policy { mode: crate::policy::Mode::Enforce, min_coverage: 0.0, max_gap: jiff::SignedDuration::from_hours(24), ..policy }
+    Policy {
+        mode: crate::policy::Mode::Enforce,
+        min_coverage: 0.0,
+        max_gap: jiff::SignedDuration::from_hours(24),
+        ..policy
+    }
 }
 
 fn look(line: &str) -> (CycleReport, Ledger) {

@@ -7,92 +7,9 @@ use serde::Serialize;
 use super::chart::{Chart, Mark};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
-use super::{App, STYLE, SCRIPT};
 use crate::domain::{GpuSample, KernelState, UserName};
 use crate::message::{bytes_in_words, pages, reasons};
 use crate::policy::{self, Giver, Mode, Policy, ReasonNeed, Verdict, limits_of};
-
-/// What stands around every page.
-#[derive(Clone, Debug, Serialize)]
-pub struct Frame {
-    /// The service's own address, with a slash at its end.
-    base: String,
-    /// The Hub's home page.
-    hub_home: String,
-    hub_logout: String,
-    /// Changes with style and script, so that no old copy is shown.
-    version: String,
-    /// Who looks; nobody on the pages for those outside.
-    user: Option<String>,
-    admin: bool,
-    csrf: Option<String>,
-    mode: Option<String>,
-    /// For admins: why not everything works.
-    troubles: Vec<String>,
-    /// For admins.
-    notes: Vec<String>,
-    frozen: Option<String>,
-    /// When the last look was.
-    looked: Option<String>,
-    flash: Option<String>,
-}
-
-impl Frame {
-    /// Around a page for somebody outside.
-    pub fn outside(app: &App) -> Self {
-        Self {
-            base: format!("{}/", app.base),
-            hub_home: format!("{}hub/home", app.hub_pages),
-            hub_logout: format!("{}hub/logout", app.hub_pages),
-            version: format!("{}.{}", env!("CARGO_PKG_VERSION"), STYLE.len() + SCRIPT.len()),
-            user: None,
-            admin: false,
-            csrf: None,
-            mode: None,
-            troubles: Vec::new(),
-            notes: Vec::new(),
-            frozen: None,
-            looked: None,
-            flash: None,
-        }
-    }
-
-    /// Around a page for a visitor.
-    pub fn of(app: &App, visitor: &Visitor, status: &Status, flash: Option<String>) -> Self {
-        let zone = status.zone();
-        let now = app.now();
-        let all = |lines: Vec<&str>| lines.into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let troubles = all(status.troubles());
-        let frozen = status.last.as_ref().and_then(|last| last.freeze.as_ref());
-        Self {
-            user: Some(pages::name(&visitor.name)),
-            admin: visitor.sees_all(),
-            csrf: visitor.csrf.clone(),
-            mode: status.policy.as_ref().map(|policy| policy.mode.to_string()),
-            notes: status
-                .shown
-                .as_ref()
-                .filter(|_| visitor.sees_all())
-                .map(|shown| shown.notes.clone())
-                .unwrap_or_default(),
-            troubles: match (visitor.sees_all(), troubles.is_empty()) {
-                (true, _) => troubles,
-                (false, true) => Vec::new(),
-                (false, false) => vec!["Not everything works just now. The admins can see why.".to_owned()],
-            },
-            frozen: frozen.map(|freeze| {
-                format!(
-                    "Stops are frozen since {}: {} sessions turned idle at once.",
-                    pages::instant(freeze.since, &zone),
-                    freeze.flipped.len()
-                )
-            }),
-            looked: status.last.as_ref().map(|last| pages::moment(last.at, now, &zone)),
-            flash,
-            ..Self::outside(app)
-        }
-    }
-}
 
 /// One session, for its owner.
 #[derive(Debug, Serialize)]
@@ -245,7 +162,11 @@ impl KeepForm {
             first: offers.choices.iter().position(|choice| choice.refused.is_none()).unwrap_or_default(),
             choices: offers.choices.iter().map(choice).collect(),
             budget: own.then(|| {
-                format!("{} of {} are left this week", pages::length(offers.left), pages::length(offers.budget))
+                format!(
+                    "{} of {} are left this week",
+                    pages::length(offers.left),
+                    pages::length(offers.budget)
+                )
             }),
         })
     }
@@ -277,9 +198,9 @@ fn clocks(known: &Known, now: Timestamp, zone: &TimeZone) -> Vec<Moment> {
         Moment {
             label: "Card last computed",
             words: words(clocks.card_active),
-            note: unwatched
-                .filter(|card| started.is_none_or(|started| *card > started))
-                .map(|card| format!("the clock counts from {}, since when it was watched", pages::instant(card, zone))),
+            note: unwatched.filter(|card| started.is_none_or(|started| *card > started)).map(|card| {
+                format!("the clock counts from {}, since when it was watched", pages::instant(card, zone))
+            }),
         },
         Moment {
             label: "Kernel or terminal last used",
@@ -333,16 +254,20 @@ fn marks(known: &Known, now: Timestamp) -> Vec<(Mark, Timestamp)> {
 }
 
 /// What else led to the verdict.
-fn evidence(known: &Known, policy: Option<&Policy>, zone: &TimeZone, now: Timestamp) -> Vec<(String, String)> {
+fn evidence(
+    known: &Known,
+    policy: Option<&Policy>,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut row = |key: &str, value: String| rows.push((key.to_owned(), value));
     let rule = known.decision.judgement.rule.as_deref();
     row("Rule", rule.map_or_else(|| "none; the defaults apply".to_owned(), pages::name));
     if let Some(policy) = policy {
         let limits = limits_of(rule, policy);
-        let or_never = |limit: Option<jiff::SignedDuration>| {
-            limit.map_or_else(|| "never".to_owned(), pages::length)
-        };
+        let or_never =
+            |limit: Option<jiff::SignedDuration>| limit.map_or_else(|| "never".to_owned(), pages::length);
         row("Warned after nobody and nothing", pages::length(limits.warn_after));
         row("Warned after nothing, though connected", or_never(limits.connected_warn_after));
         row("Warned after the card alone rested", or_never(limits.card_unused_warn_after));

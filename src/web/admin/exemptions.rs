@@ -8,8 +8,8 @@ use crate::message::pages;
 use crate::policy::{ProtectedReason, Rule, Verdict};
 use crate::settings::Cost;
 use crate::web::App;
+use crate::web::frame::Frame;
 use crate::web::status::{Known, Status};
-use crate::web::view::Frame;
 use crate::web::visitor::Visitor;
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use crate::domain::ServerId;
 use crate::message::pages;
 use crate::store::{Logged, StoreError, Wanted, read_log};
 use crate::web::App;
-use crate::web::view::Frame;
+use crate::web::frame::Frame;
 use crate::web::visitor::Visitor;
 
 /// Entries of one page.
@@ -45,8 +45,17 @@ struct EntryView {
 }
 
 const EVENTS: [&str; 11] = [
-    "idle", "warned", "reminded", "unmarked", "kept", "stopping", "stopped", "orphaned", "held-back",
-    "frozen", "lifted",
+    "idle",
+    "warned",
+    "reminded",
+    "unmarked",
+    "kept",
+    "stopping",
+    "stopped",
+    "orphaned",
+    "held-back",
+    "frozen",
+    "lifted",
 ];
 
 /// Reads the newest entries that are wanted.

@@ -7,9 +7,9 @@ use serde::Serialize;
 use crate::message::{pages, reasons};
 use crate::policy::{Action, Mode};
 use crate::web::App;
+use crate::web::frame::Frame;
 use crate::web::listing::{Query, Row, select, would};
 use crate::web::status::{Known, Last, Status};
-use crate::web::view::Frame;
 use crate::web::visitor::Visitor;
 
 #[derive(Serialize)]

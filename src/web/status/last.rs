@@ -11,7 +11,10 @@ use crate::domain::{ServerId, UserName};
 use crate::executor::AddressBook;
 use crate::message::reasons;
 use crate::observer::Card;
-use crate::policy::{self, Decision, Freeze, FreezeChange, Giver, Grant, Keep, Ledger, Offers, Policy, Record, Session, Verdict};
+use crate::policy::{
+    self, Decision, Freeze, FreezeChange, Giver, Grant, Keep, Ledger, Offers, Policy, Record, Session,
+    Verdict,
+};
 
 /// The last cycle.
 #[derive(Debug)]
@@ -126,9 +129,8 @@ impl Last {
             let kept = record.is_some_and(|record| record.keep.is_some() || record.warning.is_some());
             if holds || kept || decision.action.is_some() || decision.held_back.is_some() {
                 let idle = matches!(decision.judgement.verdict, Verdict::Idle(_));
-                let unknown_address = |book: &AddressBook| {
-                    !book.needs_auth_state() && book.find(&session.server).is_none()
-                };
+                let unknown_address =
+                    |book: &AddressBook| !book.needs_auth_state() && book.find(&session.server).is_none();
                 let told = record.is_some_and(|record| record.admins_told.is_some());
                 let no_address = told || idle && book.is_some_and(unknown_address);
                 self.sessions.push(Known { session, decision, record: record.cloned(), no_address });

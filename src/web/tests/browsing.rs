@@ -75,7 +75,8 @@ impl Browser {
     }
 
     async fn send(&mut self, mut request: reqwest::RequestBuilder) -> Page {
-        let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if !cookies.is_empty() {
             request = request.header(COOKIE, cookies.join("; "));
         }

@@ -22,7 +22,8 @@ async fn looking_changes_nothing_and_a_form_with_its_secret_does() {
     assert!(service.nothing_was_asked());
     service.will_answer(kept());
     let csrf = page.csrf();
-    let sent = alice.post("/keep", &[("user", "alice"), ("server", ""), ("for", "2h"), ("csrf", &csrf)]).await;
+    let sent =
+        alice.post("/keep", &[("user", "alice"), ("server", ""), ("for", "2h"), ("csrf", &csrf)]).await;
     assert_eq!((sent.status, sent.location()), (303, "/services/gpu-culler/session/alice/"));
     let page = alice.get("/session/alice/").await;
     assert!(page.text.contains("Kept until Tue 1 Dec 2026 12:30"), "{}", page.text);
@@ -37,7 +38,13 @@ async fn a_form_without_the_secret_or_from_another_site_changes_nothing() {
     let mut alice = service.of("alice").await;
     let csrf = alice.get("/session/alice/").await.csrf();
     let base = [("user", "alice"), ("server", ""), ("for", "2h")];
-    let with = |csrf: &str| [&base[..], &[("csrf", csrf)]].concat().into_iter().map(|(a, b)| (a.to_owned(), b.to_owned())).collect::<Vec<_>>();
+    let with = |csrf: &str| {
+        [&base[..], &[("csrf", csrf)]]
+            .concat()
+            .into_iter()
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(alice.post("/keep", &base).await.status, 403);
     let mallory = service.of("mallory").await.get("/").await;
     assert_eq!(mallory.status, 200);
@@ -86,7 +93,8 @@ async fn an_admin_acts_for_others_by_name_and_with_a_reason() {
         asked.answer(Answer::Stopped);
         wish
     });
-    let fields = [("user", "alice"), ("server", ""), ("csrf", csrf.as_str()), ("reason", "the  node\r\nfails")];
+    let fields =
+        [("user", "alice"), ("server", ""), ("csrf", csrf.as_str()), ("reason", "the  node\r\nfails")];
     assert_eq!(admin.post("/stop", &fields).await.status, 303);
     let wish = seen.await.unwrap();
     assert_eq!((wish.by.as_str(), wish.as_admin), ("admin", true));

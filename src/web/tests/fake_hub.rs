@@ -90,7 +90,8 @@ impl Respond for Users {
         if user.is_empty() || known.logged_out.contains(user) {
             return ResponseTemplate::new(403).set_body_json(json!({ "status": 403, "message": null }));
         }
-        let access = if user == "outsider" { "read:users:name" } else { "access:services!service=gpu-culler" };
+        let access =
+            if user == "outsider" { "read:users:name" } else { "access:services!service=gpu-culler" };
         let kind = if user == "service" { "service" } else { "user" };
         let scopes = match user {
             "service" => vec![access, "read:servers"],

@@ -3,7 +3,14 @@
 use super::*;
 
 const PAGES: [&str; 9] = [
-    "/", "", "/session/alice/", "/session/alice/x", "/admin", "/admin/cards", "/admin/exemptions", "/admin/log",
+    "/",
+    "",
+    "/session/alice/",
+    "/session/alice/x",
+    "/admin",
+    "/admin/cards",
+    "/admin/exemptions",
+    "/admin/log",
     "/admin?q=alice",
 ];
 const DATA: [&str; 5] =

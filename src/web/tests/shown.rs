@@ -28,8 +28,14 @@ async fn names_that_climb_lead_nowhere() {
     service.looks_at(&line(&["alice"]));
     let mut bob = service.of("bob").await;
     for path in [
-        "/session/..%2Falice/", "/session/bob%2F..%2Falice/", "/session/%2e%2e%2fadmin/x", "/session/bob/..%2F..%2Fadmin",
-        "/session/alice%00/", "/session/bob%2Falice/", "/static/..%2f..%2fCargo.toml", "/static/%2e%2e/health",
+        "/session/..%2Falice/",
+        "/session/bob%2F..%2Falice/",
+        "/session/%2e%2e%2fadmin/x",
+        "/session/bob/..%2F..%2Fadmin",
+        "/session/alice%00/",
+        "/session/bob%2Falice/",
+        "/static/..%2f..%2fCargo.toml",
+        "/static/%2e%2e/health",
     ] {
         let page = bob.get(path).await;
         assert!(matches!(page.status, 200 | 400 | 403 | 404), "{path}: {}", page.status);
@@ -63,7 +69,8 @@ async fn foreign_words_become_no_markup() {
     store.log(&[entry]).unwrap();
     let mut admin = service.of("admin").await;
     let own = format!("/{}", crate::message::pages::session_path(&id));
-    let query = "/admin?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&sort=%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
+    let query =
+        "/admin?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&sort=%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
     for path in ["/admin", query, "/admin/cards", "/admin/exemptions", "/admin/log", own.as_str()] {
         let page = admin.get(path).await;
         assert_eq!(page.status, 200, "{path}: {}", page.text);

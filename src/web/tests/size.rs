@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::*;
 
+#[expect(clippy::print_stdout, reason = "a figure to look at, not to fail on")]
 #[tokio::test]
 async fn a_page_of_five_thousand_sessions_holds_fifty_of_them() {
     let service = Service::start().await;
@@ -11,7 +12,8 @@ async fn a_page_of_five_thousand_sessions_holds_fifty_of_them() {
     let users: Vec<&str> = users.iter().map(String::as_str).collect();
     service.looks_at(&line(&users));
     let mut admin = service.of("admin").await;
-    for path in ["/admin", "/admin?sort=server&page=100", "/admin?q=user49", "/admin?verdict=idle&sort=cards"] {
+    for path in ["/admin", "/admin?sort=server&page=100", "/admin?q=user49", "/admin?verdict=idle&sort=cards"]
+    {
         let began = Instant::now();
         let page = admin.get(path).await;
         println!("{path}: {} ms for {} bytes", began.elapsed().as_millis(), page.text.len());
