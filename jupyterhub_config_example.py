@@ -39,6 +39,7 @@ c.JupyterHub.load_roles.append(
             "tokens",
             "read:users:groups",  # rules that match groups; leave out if no rule does
             "delete:servers",  # stop a server; leave out while the mode is "observe" or "warn"
+            # "read:users:activity", "delete:users",  # only with cpu_servers.cull_users or --cull-users
         ],
     }
 )

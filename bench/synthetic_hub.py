@@ -35,17 +35,20 @@ class SyntheticHub:
         self.stop_seconds = stop_seconds
         self.on_listing = lambda: None  # called when somebody asks for the first page
         self.stops = []  # when each stop was asked for and when it was done
+        self.received = b""  # the body of the request that is being answered
         self._pages = {}
         self._loop = asyncio.new_event_loop()
 
     def __enter__(self):
         started = threading.Event()
-        threading.Thread(target=self._serve, args=(started,), daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, args=(started,), daemon=True)
+        self._thread.start()
         started.wait()
         return self
 
     def __exit__(self, *_):
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
         for process in self.processes:
             process.kill()
             process.wait()
@@ -60,6 +63,12 @@ class SyntheticHub:
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         self._loop.run_forever()
+        server.close()
+        connections = asyncio.all_tasks(self._loop)
+        for connection in connections:
+            connection.cancel()
+        self._loop.run_until_complete(asyncio.gather(*connections, return_exceptions=True))
+        self._loop.close()
 
     async def _connection(self, reader, writer):
         try:
@@ -69,7 +78,7 @@ class SyntheticHub:
                 while (header := (await reader.readline()).decode().strip()):
                     name, _, value = header.partition(":")
                     headers[name.lower()] = value.strip()
-                await reader.readexactly(int(headers.get("content-length", 0)))
+                self.received = await reader.readexactly(int(headers.get("content-length", 0)))
                 client = headers.get("authorization", "").removeprefix("token ")
                 status, body = await self._answer(method, urlsplit(target), client)
                 head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -5,9 +5,8 @@ use jiff::Timestamp;
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
 use crate::message::reasons;
 use crate::observer::{Card, Observer};
-use crate::policy::{Action, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
+use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
-use crate::telemetry::ProcessTable;
 
 /// Everything one pass needs.
 #[derive(Debug)]
@@ -45,19 +44,28 @@ impl Cycle {
     /// Runs one pass. Whatever fails is in the report; nothing is stopped that could not be saved.
     pub async fn run(&mut self, clock: Clock) -> CycleReport {
         let now = clock();
+        let looks = self.journal.take_looks();
+        self.observer.also_looked(looks.as_deref().unwrap_or_default());
         let seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
         let mut happened = self.executor.see_to_quick(&self.policy, &mut self.journal, clock());
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
         happened.extend(self.noticed(&plan, now));
         let mut troubles = seen.troubles;
+        troubles.extend(looks.err().map(|error| error.to_string()));
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
             troubles.push(format!("nothing more is warned or stopped: {error}"));
+        }
+        if let Some(users) = &mut self.executor.users {
+            let safety = &self.policy.safety;
+            let (done, problems) = users.remove_absent(&plan, self.journal.ledger(), safety, clock).await;
+            happened.extend(done);
+            troubles.extend(problems);
         }
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
-        troubles.extend(self.orphaned());
+        troubles.extend(self.orphaned(now).await);
         for trouble in happened.iter().filter_map(|happening| happening.trouble.as_ref()) {
             if !troubles.contains(trouble) {
                 troubles.push(trouble.clone());
@@ -79,11 +87,20 @@ impl Cycle {
 
     /// What the plan found, before anything is done about it.
     fn noticed(&self, plan: &Plan, now: Timestamp) -> Vec<Happening> {
-        let turned_idle = |id| !self.journal.record(id).is_some_and(|record| record.idle);
-        let idle = plan.decisions.iter().filter(|d| matches!(d.judgement.verdict, Verdict::Idle(_)));
-        idle.filter(|d| turned_idle(&d.server))
-            .map(|d| Happening::to(&d.server, now, "idle", reasons::verdict(&d.judgement.verdict)))
-            .collect()
+        let what = |d: &Decision| match (&d.judgement.verdict, self.journal.record(&d.server)) {
+            (Verdict::Idle(_), known) if !known.is_some_and(|record| record.idle) => Some("idle"),
+            // Whoever was warned has an "unmarked".
+            (Verdict::Busy(_) | Verdict::Protected(_), Some(record))
+                if record.idle && record.warning.is_none() =>
+            {
+                Some("recovered")
+            }
+            _ => None,
+        };
+        let told = |d: &Decision| {
+            Some(Happening::to(&d.server, now, what(d)?, reasons::verdict(&d.judgement.verdict)))
+        };
+        plan.decisions.iter().filter_map(told).collect()
     }
 
     async fn execute(
@@ -104,18 +121,21 @@ impl Cycle {
         orphans.extend(executor.stop_all(plan, policy, journal, observer, clock, happened).await?);
         if let Some(post) = &executor.post {
             happened.extend(post.tell_of_freeze(plan, policy, journal, clock()).await?);
+            happened.extend(post.tell_of_endings(plan, seen, policy, journal, observer, clock()).await?);
             post.deliver_all(plan, seen, journal, observer, clock, happened).await?;
+            post.deliver_news(plan, seen, journal, observer, clock, happened).await?;
         }
         Ok(())
     }
 
     /// Reports processes that outlived their server, for as long as they do.
-    fn orphaned(&mut self) -> Vec<String> {
-        if let (false, Ok(table)) = (self.orphans.is_empty(), ProcessTable::read()) {
-            self.orphans.retain(|orphan| orphan.lives(&table));
+    async fn orphaned(&mut self, now: Timestamp) -> Vec<String> {
+        for orphan in &mut self.orphans {
+            orphan.processes = self.observer.still_running(&orphan.processes, now).await;
         }
+        self.orphans.retain(|orphan| !orphan.processes.is_empty());
         let words = |orphan: &Orphan| {
-            let pids: Vec<String> = orphan.processes.iter().map(|(pid, _, _)| pid.to_string()).collect();
+            let pids: Vec<String> = orphan.processes.iter().map(|left| left.pid.to_string()).collect();
             format!(
                 "a server was stopped but its processes live on (pid {}): end them by hand",
                 pids.join(", ")

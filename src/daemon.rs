@@ -1,7 +1,10 @@
 //! The service: binds its port, then runs cycles until it is told to end. The only reader of the clock.
 
+mod agent;
+mod announce;
 mod build;
 mod guardian;
+mod release;
 mod watch;
 
 use std::sync::Arc;
@@ -18,7 +21,8 @@ use crate::trace;
 use crate::web::{self, Board, Pages, Shown};
 use watch::Watch;
 
-pub use build::{Parts, duties, note_on, parts};
+pub use agent::agent;
+pub use build::{Parts, duties, note_on, parts, source};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -43,6 +47,8 @@ enum Wake {
     Tick,
     Asked,
     Reload,
+    /// Let go of NVML, or take it up again.
+    Release,
     End,
 }
 
@@ -54,6 +60,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
     let mut signals = Signals::new(run.sources.environment.is_managed())?;
     let mut watch = Watch::new(run.sources.file.clone());
     let mut working: Option<Working> = None;
+    let mut released = None;
     loop {
         let began = Instant::now();
         let every = match &mut working {
@@ -67,6 +74,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
             None => match signals.or_end(start(&run, inbox.clone())).await {
                 None => break,
                 Some(Ok(started)) => {
+                    release::go_on(started.cycle.observer.source(), released.take());
                     started.announce(&board);
                     working = Some(started);
                     continue;
@@ -78,7 +86,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
             },
         };
         let wake = loop {
-            if signals.or_end(see_to_wishes(&mut working, &inbox)).await.is_none() {
+            if signals.or_end(see_to_wishes(&mut working, &inbox, &board)).await.is_none() {
                 break Wake::End;
             }
             match signals.wait(every.saturating_sub(began.elapsed()), &mut watch, &inbox).await {
@@ -88,7 +96,14 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
         };
         match wake {
             Wake::Tick | Wake::Asked => {}
-            Wake::Reload => reload(&run, &mut working, &board),
+            Wake::Reload => {
+                released =
+                    working.as_ref().and_then(|working| release::until(working.cycle.observer.source()));
+                reload(&run, &mut working, &board);
+            }
+            Wake::Release => {
+                release::toggle_of(working.as_ref().map(|working| working.cycle.observer.source()))
+            }
             Wake::End => break,
         }
     }
@@ -97,9 +112,16 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
 }
 
 /// Answers people between two cycles.
-async fn see_to_wishes(working: &mut Option<Working>, inbox: &Inbox) {
+async fn see_to_wishes(working: &mut Option<Working>, inbox: &Inbox, board: &Board) {
     match working {
-        Some(working) => log(&working.cycle.see_to_wishes(now).await),
+        Some(working) => {
+            let happened = working.cycle.see_to_wishes(now).await;
+            log(&happened);
+            if let Some(announce) = working.announce.as_ref().filter(|_| !happened.is_empty()) {
+                announce.what(&happened);
+            }
+            board.write(|status| status.counters.happened(&happened));
+        }
         None => {
             inbox.take_all().into_iter().for_each(|asked| asked.answer(Answer::Refused(Refusal::NotWorking)))
         }
@@ -120,6 +142,7 @@ struct Working {
     every: Duration,
     notes: Vec<String>,
     record: Option<trace::Recorder>,
+    announce: Option<announce::Announce>,
     /// The troubles of the last cycle: one that lasts is said once.
     troubles: Vec<String>,
 }
@@ -128,9 +151,10 @@ async fn start(run: &Run, inbox: Inbox) -> Result<Working, String> {
     let settings = run.sources.load().map_err(|error| error.to_string())?;
     let every = settings.cycle;
     let record = run.record.as_deref().map(trace::Recorder::open).transpose()?;
+    let announce = settings.announcements.clone().map(announce::Announce::new).transpose()?;
     let (cycle, notes) = build::cycle(&settings, inbox).await?;
     let shown = Shown::of(settings, notes.clone());
-    Ok(Working { cycle, shown, every, notes, record, troubles: Vec::new() })
+    Ok(Working { cycle, shown, every, notes, record, announce, troubles: Vec::new() })
 }
 
 impl Working {
@@ -160,6 +184,9 @@ impl Working {
             tracing::info!("no longer: {trouble}");
         }
         self.troubles.clone_from(&report.troubles);
+        if let Some(announce) = &self.announce {
+            announce.what(&report.happened);
+        }
         if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(&report.snapshot)) {
             tracing::warn!("the trace could not be written: {error}");
         }
@@ -222,6 +249,7 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    release: Signal,
     guardian: guardian::Guardian,
 }
 
@@ -231,6 +259,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            release: signal(SignalKind::user_defined1())?,
             guardian: guardian::Guardian::new(managed),
         })
     }
@@ -251,6 +280,7 @@ impl Signals {
             _ = self.terminate.recv() => Wake::End,
             () = self.guardian.gone() => Wake::End,
             _ = self.hangup.recv() => Wake::Reload,
+            _ = self.release.recv() => Wake::Release,
             () = watch.changed() => Wake::Reload,
             () = inbox.arrived() => Wake::Asked,
             () = tokio::time::sleep(pause) => Wake::Tick,

@@ -4,26 +4,34 @@
 //! [`Stopper`] it cannot stop anything, without a [`Post`] it cannot write to anybody.
 
 mod addresses;
+mod allowance;
 mod desk;
+mod endings;
 mod frozen;
 mod inbox;
 mod journal;
 mod letter;
+mod news;
 mod notice;
 mod post;
+mod setbacks;
 mod stop;
+mod users;
 
 use jiff::Timestamp;
 
 use crate::domain::ServerId;
 use crate::hub::Stopper;
 
-pub use addresses::{AddressBook, AddressSource};
+pub use addresses::{AddressBook, AddressSource, Asked};
+pub use allowance::LetterLimits;
 pub use desk::{Answer, Done, Refusal};
-pub use inbox::{Asked, Inbox, What, Wish};
+pub use inbox::{Inbox, Waiting, What, Wish};
 pub use journal::Journal;
 pub use post::Post;
+pub use setbacks::Setbacks;
 pub use stop::Orphan;
+pub use users::Users;
 
 /// Where the time comes from; only the daemon reads it.
 pub type Clock = fn() -> Timestamp;
@@ -37,6 +45,8 @@ pub struct Executor {
     pub stopper: Option<Stopper>,
     /// What people want, which may call off a stop in the last instant.
     pub inbox: Inbox,
+    /// Present in the mode `enforce` where users are to be deleted.
+    pub users: Option<Users>,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the
@@ -71,3 +81,6 @@ impl Happening {
         Self { trouble, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,9 @@ use tracing_subscriber::EnvFilter;
 /// How long work in hand may take to end once it was told to.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
+/// Waiting is nearly all it does; each further thread would only hold memory of its own.
+const WORKERS: usize = 2;
+
 fn main() -> ExitCode {
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -19,16 +22,18 @@ fn main() -> ExitCode {
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     log.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
     match args::parse(std::env::args_os()) {
-        Ok(cli) => block_on(cli::run(cli, environment)),
+        Ok(cli) => block_on(cli.threads(), cli::run(cli, environment)),
         Err(error) if environment.is_managed() && args::means_service(std::env::args_os(), &error) => {
-            block_on(cli::misused(error.to_string(), environment))
+            block_on(None, cli::misused(error.to_string(), environment))
         }
         Err(error) => error.exit(),
     }
 }
 
-fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+/// `threads` for work, or two of them: it is little, and each has memory of its own.
+fn block_on(threads: Option<usize>, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match builder.worker_threads(threads.unwrap_or(WORKERS)).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
     };

@@ -8,8 +8,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::Format;
 use crate::domain::ServerId;
+use crate::message::Kind;
 use crate::policy::Mode;
-use crate::settings::Flags;
+use crate::settings::{AgentFlags, Flags};
 
 /// Gives idle GPUs back: a JupyterHub service that warns the owner of an idle session by mail and stops
 /// the server only when the promised time has passed unanswered.
@@ -22,6 +23,13 @@ pub struct Cli {
     /// What to do; `run` where absent.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+impl Cli {
+    /// How many threads it needs, where not one for each core: a GPU node has many, and the agent little to do.
+    pub fn threads(&self) -> Option<usize> {
+        matches!(self.command, Some(Command::Agent { .. })).then_some(1)
+    }
 }
 
 const EXIT_CODES: &str =
@@ -88,7 +96,26 @@ pub enum Command {
         server: ServerId,
     },
     /// Check config, Hub, scopes, cards, attribution, ledger and mail; one line each, with the remedy
-    Check,
+    Check {
+        /// Send a mail with made-up data to this address, the whole way that warnings go
+        #[arg(long, value_name = "ADDRESS")]
+        mail: Option<String>,
+    },
+    /// Print a mail with made-up data, in the words of `mail.templates` where that is set; all without a name
+    MailPreview {
+        /// warning, notice, reminder, stopped, withdrawn, waiting, exemption, unreachable or frozen
+        #[arg(value_name = "MAIL")]
+        kind: Option<Kind>,
+        /// The HTML part instead of the text
+        #[arg(long)]
+        html: bool,
+    },
+    /// Run on a GPU node: read its cards and tell the service and Prometheus
+    Agent {
+        /// Where and to whom.
+        #[command(flatten)]
+        flags: AgentFlags,
+    },
     /// Print what the cards did, as read, over some time; for tests on a real card
     #[command(hide = true)]
     Cards {
@@ -96,8 +123,12 @@ pub enum Command {
         #[arg(long, default_value = "10s", value_name = "TIME")]
         time: humantime::Duration,
     },
-    /// Replay traces through the same policy, as mode enforce; fails when an expectation is not met
+    /// Replay traces through the same policy, as mode enforce unless --mode says otherwise; fails when an
+    /// expectation is not met
     Simulate {
+        /// A second config: both policies side by side, in stops, GPU-hours freed and stops to be regretted
+        #[arg(long, value_name = "FILE")]
+        compare: Option<PathBuf>,
         /// Traces, as `run --record` writes them
         #[arg(required = true, value_name = "TRACE")]
         traces: Vec<PathBuf>,

@@ -1,5 +1,7 @@
 //! `check`: the doctor. One line for each thing the service needs, with the remedy.
 
+mod rules;
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -8,11 +10,14 @@ use serde_json::json;
 use super::{Format, say, say_json};
 use crate::daemon;
 use crate::hub::{self, Hub, Listing, ProbeGrant};
-use crate::notify::Mailer;
-use crate::settings::{Settings, Sources};
+use crate::message::{Kind, Mail};
+use crate::notify::{Mailer, OutgoingMail, mask};
+use crate::settings::{PostSettings, Settings, Source, Sources};
 use crate::store::Store;
-use crate::telemetry::process_table::is_host_pid_namespace;
-use crate::telemetry::{DeviceReading, NvmlSampler};
+use crate::telemetry::agents::Ask;
+use crate::telemetry::{
+    Agents, AgentsSettings, DeviceReading, Machine, NvmlSampler, NvmlSettings, ProcessTable, TelemetryError,
+};
 
 /// How long the cards may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -34,11 +39,11 @@ enum Grade {
     Wrong,
 }
 
-/// Checks everything; `false` where something keeps the service from working.
-pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
+/// Checks everything, and sends a sample mail where an address is given; `false` where something keeps the service from working.
+pub async fn run(sources: &Sources, sample_to: Option<&str>, format: Format) -> anyhow::Result<bool> {
     let findings = match sources.load() {
         Err(error) => vec![wrong("config", error)],
-        Ok(settings) => examine(&settings, sources).await,
+        Ok(settings) => examine(&settings, sources, sample_to).await,
     };
     for finding in &findings {
         print(finding, format);
@@ -46,14 +51,15 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
     Ok(findings.iter().all(|finding| finding.grade != Grade::Wrong))
 }
 
-async fn examine(settings: &Settings, sources: &Sources) -> Vec<Finding> {
+async fn examine(settings: &Settings, sources: &Sources, sample_to: Option<&str>) -> Vec<Finding> {
     let file =
         sources.file.as_ref().map_or_else(|| "no file; the defaults".to_owned(), |f| f.display().to_string());
     let mut findings = vec![fine("config", format!("{file}; mode {}", settings.policy.mode))];
     findings.extend(hub(settings).await);
     findings.extend(cards(settings).await);
+    findings.extend(rules::rules(settings).await);
     findings.push(ledger(settings));
-    findings.push(mail(settings).await);
+    findings.push(mail(settings, sample_to).await);
     findings
 }
 
@@ -80,7 +86,7 @@ async fn hub(settings: &Settings) -> Vec<Finding> {
 }
 
 fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
-    let needs = hub::needed(daemon::duties(&settings.policy));
+    let needs = hub::needed(daemon::duties(settings));
     let missing = hub::missing(granted, &needs).into_iter();
     let missing = missing.map(|need| {
         wrong("scopes", format!("{} is missing: {}; add it to the service's role", need.scope, need.why))
@@ -108,24 +114,60 @@ fn servers(listing: &Listing) -> Finding {
 }
 
 async fn cards(settings: &Settings) -> Vec<Finding> {
-    let sampler = NvmlSampler::start(settings.nvml.clone());
+    match &settings.source {
+        Source::Nvml(nvml) => own_cards(nvml.clone()).await,
+        Source::Agents(agents) => others_cards(agents.clone()).await,
+    }
+}
+
+async fn others_cards(settings: AgentsSettings) -> Vec<Finding> {
+    let machines = match Agents::new(settings) {
+        Err(why) => return vec![wrong("agents", why)],
+        Ok(agents) => agents.look(Ask::Next, daemon::now()).await,
+    };
+    machines.iter().flat_map(machine).collect()
+}
+
+fn machine(machine: &Machine) -> Vec<Finding> {
+    let name = &machine.name;
+    let devices = match &machine.devices {
+        Err(why) => return vec![wrong("agents", why)],
+        Ok(devices) => devices,
+    };
+    let mut findings: Vec<Finding> = devices.iter().map(card).collect();
+    findings.extend(machine.notes.iter().map(|words| note("agents", format!("{name}: {words}"))));
+    findings.push(match (&machine.processes, devices.is_empty()) {
+        (Err(why), _) => wrong("attribution", why),
+        (Ok(_), true) => {
+            wrong("agents", format!("{name} answers, but has no card: is it the one with the GPUs?"))
+        }
+        (Ok(table), false) => fine(
+            "agents",
+            format!("{name}: {} cards, {} processes seen", devices.len(), table.iter().count()),
+        ),
+    });
+    findings
+}
+
+async fn own_cards(settings: NvmlSettings) -> Vec<Finding> {
+    let sampler = NvmlSampler::start(settings);
     let readings = tokio::task::spawn_blocking(move || {
         sampler.wait_for_poll(Instant::now(), PATIENCE)?;
-        sampler.peek()
+        Ok::<_, TelemetryError>((sampler.peek()?, sampler.lacking()))
     });
-    let readings = match readings.await {
-        Ok(Ok(readings)) => readings,
+    let (readings, lacking) = match readings.await {
+        Ok(Ok(told)) => told,
         Ok(Err(error)) => return vec![wrong("cards", error)],
         Err(error) => return vec![wrong("cards", error)],
     };
     let mut findings: Vec<Finding> = readings.iter().map(card).collect();
+    findings.extend(lacking.into_iter().map(|words| note("cards", words)));
     if readings.is_empty() {
         findings.push(wrong("cards", "NVML works, but there is no card: is this the machine with the GPUs?"));
     }
-    findings.push(if is_host_pid_namespace() {
-        fine("attribution", "sees the machine's processes".to_owned())
-    } else {
-        wrong("attribution", "does not see the machine's processes: run it in the host's pid namespace")
+    findings.push(match ProcessTable::of_machine().map(|table| table.partial()) {
+        Ok(None) => fine("attribution", "sees the machine's processes".to_owned()),
+        Ok(Some(why)) | Err(why) => wrong("attribution", why),
     });
     findings
 }
@@ -153,7 +195,7 @@ fn ledger(settings: &Settings) -> Finding {
     }
 }
 
-async fn mail(settings: &Settings) -> Finding {
+async fn mail(settings: &Settings, sample_to: Option<&str>) -> Finding {
     let Some(post) = &settings.post else {
         return note("mail", "no [mail] section: only mode observe is possible");
     };
@@ -161,9 +203,32 @@ async fn mail(settings: &Settings) -> Finding {
         Err(error) => return wrong("mail", error),
         Ok(mailer) => mailer,
     };
+    if let Some(to) = sample_to {
+        return sample(&mailer, post, to).await;
+    }
     match mailer.check().await {
         Err(error) => wrong("mail", error),
         Ok(()) => fine("mail", format!("{} accepts us; nothing was sent", post.mail.server)),
+    }
+}
+
+/// Sends one mail the whole way.
+async fn sample(mailer: &Mailer, post: &PostSettings, to: &str) -> Finding {
+    let Mail { subject, text, html } = match post.wording.sample(Kind::Warning) {
+        Err(error) => return wrong("mail", error),
+        Ok(mail) => mail,
+    };
+    let outgoing = OutgoingMail {
+        to: to.to_owned(),
+        subject: format!("TEST {subject}"),
+        text,
+        html,
+        message_id: format!("test.{}@{}", daemon::now().as_millisecond(), post.mail.from.email.domain()),
+        in_reply_to: None,
+    };
+    match mailer.deliver(&outgoing).await {
+        Err(error) => wrong("mail", error),
+        Ok(receipt) => fine("mail", format!("a sample went to {}: {}", mask(to), receipt.answer)),
     }
 }
 

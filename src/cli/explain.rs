@@ -50,11 +50,16 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
     lines.extend(cards(session, look.ledger.records.get(&decision.server), now));
     lines.extend(session.holds.iter().filter_map(reasons::hold).map(|held| line("held by", held)));
     lines.extend(jupyter(session.jupyter.as_ref(), now));
+    lines.extend(slow_clocks(look, &decision.server));
     if let Some(cores) = session.cpu {
         lines.push(line("CPU", format!("{cores:.2} cores since the last look")));
     }
     lines.extend(clocks(decision, look.ledger.records.get(&decision.server), now));
-    lines.extend(limits(&limits_of(decision.judgement.rule.as_deref(), &look.policy)));
+    lines.extend(limits(&limits_of(
+        decision.judgement.rule.as_deref(),
+        look.report.plan.waiting,
+        &look.policy,
+    )));
     lines.extend(ladder(look.ledger.records.get(&decision.server)));
     lines
 }
@@ -147,6 +152,17 @@ fn jupyter(jupyter: Result<&Jupyter, &String>, now: Timestamp) -> Lines {
     lines
 }
 
+/// A clock that runs behind would make its stamps look idle: they count for as much later.
+fn slow_clocks(look: &Look, id: &ServerId) -> Lines {
+    let hub = ("Hub's clock", Some(look.slow.hub).filter(|behind| !behind.is_zero()));
+    let server = ("server's clock", look.slow.servers.get(id).copied());
+    let told = |(whose, behind): (&str, Option<jiff::SignedDuration>)| {
+        let words = format!("{} behind ours; its stamps count as much later", reasons::length(behind?));
+        Some(line(whose, words))
+    };
+    [hub, server].into_iter().filter_map(told).collect()
+}
+
 fn clocks(decision: &Decision, record: Option<&Record>, now: Timestamp) -> Lines {
     let Some(clocks) = decision.judgement.clocks else {
         return Vec::new();
@@ -168,10 +184,11 @@ fn limits(limits: &Limits) -> Lines {
     vec![line(
         "limits",
         format!(
-            "warn_after {}, connected_warn_after {}, card_unused_warn_after {}, max_age {}, grace {}",
+            "warn_after {}, connected_warn_after {}, card_unused_warn_after {}, busy_kernel_limit {}, max_age {}, grace {}",
             reasons::length(limits.warn_after),
             or_never(limits.connected_warn_after),
             or_never(limits.card_unused_warn_after),
+            or_never(limits.busy_kernel_limit),
             or_never(limits.max_age),
             reasons::length(limits.grace)
         ),

@@ -1,14 +1,15 @@
 //! One look at everything, for the commands that only tell.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 
 use crate::cycle::CycleReport;
 use crate::daemon::{self, Parts};
+use crate::observer::SlowClocks;
 use crate::policy::{Ledger, Policy, plan};
 use crate::settings::{Cost, Settings, Sources};
-use crate::store::Store;
+use crate::store::{Store, looks};
 
 /// How long the cards may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -25,19 +26,24 @@ pub struct Look {
     pub notes: Vec<String>,
     /// What cards cost.
     pub cost: Cost,
+    /// Whose stamps were taken for later than they say.
+    pub slow: SlowClocks,
 }
 
-/// Looks once, with the clocks that the running service has saved. Changes nothing.
+/// Looks once, with the clocks that the running service has saved. Changes nothing, but tells the service where
+/// looking left a trace.
 pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
     let settings = sources.load()?;
-    let Parts { mut observer, sampler, policy, notes } =
+    let Parts { mut observer, policy, notes } =
         daemon::parts(&settings).await.map_err(|problem| anyhow!(problem))?;
-    let poll = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), PATIENCE));
     // That the cards cannot be read is a finding: the look goes on and reports it.
-    let _ = poll.await.context("the cards' thread ended")?;
+    observer.begin(PATIENCE).await;
     let mut ledger = saved(&settings)?;
     let now = daemon::now();
     let seen = observer.observe(now).await;
+    if let Err(error) = looks::leave(&settings.store, &observer.looks()) {
+        tracing::warn!("the service may take this look for somebody: {error}");
+    }
     ledger.observe(&seen.snapshot, &policy);
     let plan = plan(&seen.snapshot, &ledger, &policy, now);
     let report = CycleReport {
@@ -48,7 +54,7 @@ pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
         happened: Vec::new(),
         troubles: seen.troubles,
     };
-    Ok(Look { report, ledger, policy, notes, cost: settings.cost })
+    Ok(Look { report, ledger, policy, notes, cost: settings.cost, slow: seen.slow })
 }
 
 fn saved(settings: &Settings) -> anyhow::Result<Ledger> {

@@ -3,8 +3,10 @@
 pub mod args;
 mod cards;
 mod check;
+mod exempt;
 mod explain;
 mod look;
+mod mail_preview;
 mod plan;
 pub mod simulate;
 
@@ -40,9 +42,17 @@ pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode>
         Some(Command::Run { record }) => service(sources, record).await?,
         Some(Command::Plan) => plan::run(&sources, format).await?,
         Some(Command::Explain { server }) => explain::run(&sources, &server, format).await?,
-        Some(Command::Check) => check::run(&sources, format).await?,
+        Some(Command::Check { mail }) => check::run(&sources, mail.as_deref(), format).await?,
+        Some(Command::MailPreview { kind, html }) => mail_preview::run(&sources, kind, html, format)?,
+        Some(Command::Agent { flags }) => {
+            daemon::agent(&sources, &flags).await?;
+            true
+        }
         Some(Command::Cards { time }) => cards::run(time.into()).await?,
-        Some(Command::Simulate { traces }) => simulate::run(&traces, sources.file.as_deref(), format)?,
+        Some(Command::Simulate { traces, compare }) => {
+            let (config, compare) = (sources.file.as_deref(), compare.as_deref());
+            simulate::run(&simulate::Simulation { traces: &traces, config, compare, mode, format })?
+        }
     };
     Ok(ExitCode::from(if fine { FINE } else { WRONG }))
 }

@@ -1,22 +1,20 @@
 //! Wires settings into the parts of a cycle. What the mode does not need is not made.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use url::Url;
+use std::time::Duration;
 
 use crate::cycle::Cycle;
-use crate::executor::{Executor, Inbox, Journal, Post};
+use crate::executor::{Asked, Executor, Inbox, Journal, Post, Setbacks, Users};
 use crate::hub::{
     self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
-    TokenMinter,
+    TokenMinter, UserRemover,
 };
 use crate::notify::Mailer;
-use crate::observer::{Kernels, Observer};
-use crate::policy::{KernelSource, Mode, Policy};
-use crate::settings::{PostSettings, Settings};
+use crate::observer::{Kernels, Observer, Source};
+use crate::policy::{CullUsers, KernelSource, Mode, Policy};
+use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
-use crate::telemetry::NvmlSampler;
+use crate::telemetry::{Agents, NvmlSampler};
 
 /// How long the first reading of the cards may take before the first look goes ahead without it.
 const FIRST_READING: Duration = Duration::from_secs(5);
@@ -26,8 +24,6 @@ const FIRST_READING: Duration = Duration::from_secs(5);
 pub struct Parts {
     /// Reads.
     pub observer: Observer,
-    /// The cards.
-    pub sampler: Arc<NvmlSampler>,
     /// Decides.
     pub policy: Policy,
     /// What an admin should know.
@@ -40,15 +36,12 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let hub = Hub::new(settings.hub.clone()).map_err(|error| error.to_string())?;
     let mut policy = settings.policy.clone();
     let granted = hub.identity().await.map_err(|error| error.to_string())?.scopes;
-    let mut needs = hub::needed(duties(&policy));
+    let mut needs = hub::needed(duties(settings));
     refuse_without(&hub::missing(&granted, &needs))?;
     let probing = ProbeGrant::best(&granted).filter(|_| settings.probe_kernels);
     needs.extend(probing.map(ProbeGrant::need));
     let mut notes = limited(&hub::limited(&granted, &needs));
     notes.extend(note_on(probing));
-    if settings.users_were_to_be_deleted {
-        notes.push("--cull-users is set, but this program never deletes users.".to_owned());
-    }
     if policy.mode == Mode::Enforce && !policy.can_warn {
         notes.push("Cards are not taken back: without a [mail] section nobody can be warned.".to_owned());
     }
@@ -59,25 +52,33 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     let prober = prober.transpose().map_err(|error| error.to_string())?;
     let kernels =
         Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
-    let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
-    let observer = Observer::new(hub, kernels, Arc::clone(&sampler), policy.thresholds);
-    Ok(Parts { observer, sampler, policy, notes })
+    let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
+    Ok(Parts { observer, policy, notes })
 }
 
-/// What the policy asks of the token.
-pub fn duties(policy: &Policy) -> Duties {
+/// Opens the source of readings.
+pub fn source(settings: &settings::Source) -> Result<Source, String> {
+    Ok(match settings {
+        settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
+        settings::Source::Agents(agents) => Source::Agents(Agents::new(agents.clone())?),
+    })
+}
+
+/// What the settings ask of the token.
+pub fn duties(settings: &Settings) -> Duties {
+    let stop = settings.policy.mode == Mode::Enforce;
     Duties {
-        stop: policy.mode == Mode::Enforce,
-        groups: policy.rules.iter().any(|rule| rule.matches.groups.is_some()),
+        stop,
+        groups: settings.policy.rules.iter().any(|rule| rule.matches.groups.is_some()),
+        users: stop && settings.cull_users.is_some(),
     }
 }
 
 /// Makes everything a cycle needs.
 pub async fn cycle(settings: &Settings, inbox: Inbox) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, sampler, policy, notes } = parts(settings).await?;
-    // The first look would otherwise come before the first reading. That there is none is shown by the look.
-    let first = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), FIRST_READING));
-    let _ = first.await;
+    let Parts { observer, policy, notes } = parts(settings).await?;
+    // The first look would otherwise come before the first reading.
+    observer.begin(FIRST_READING).await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
     let executor = executor(settings, inbox)?;
@@ -88,24 +89,34 @@ pub async fn cycle(settings: &Settings, inbox: Inbox) -> Result<(Cycle, Vec<Stri
 fn executor(settings: &Settings, inbox: Inbox) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
-        Some(post) => Some(self::post(post, mode, settings.page.as_ref())?),
+        Some(post) => Some(self::post(post, mode, settings)?),
         None => None,
     };
     let stopper = match mode {
         Mode::Enforce => Some(Stopper::new(settings.hub.clone()).map_err(|error| error.to_string())?),
         Mode::Observe | Mode::Warn => None,
     };
-    Ok(Executor { post, stopper, inbox })
+    let users = settings.cull_users.as_ref().filter(|_| mode == Mode::Enforce);
+    let users = users.map(|cull| users_of(settings, cull)).transpose().map_err(|error| error.to_string())?;
+    Ok(Executor { post, stopper, inbox, users })
 }
 
-fn post(settings: &PostSettings, mode: Mode, page: Option<&Url>) -> Result<Post, String> {
+fn users_of(settings: &Settings, cull: &CullUsers) -> Result<Users, HubError> {
+    Ok(Users::new(Hub::new(settings.hub.clone())?, UserRemover::new(&settings.hub)?, cull.clone()))
+}
+
+fn post(settings: &PostSettings, mode: Mode, all: &Settings) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
+        wording: settings.wording.clone(),
         addresses: settings.addresses.clone(),
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
-        page: page.map(ToString::to_string),
+        limits: settings.limits,
+        setbacks: Setbacks::new(all.cycle),
+        asked: Asked::default(),
+        page: all.page.as_ref().map(ToString::to_string),
         stops_follow: mode == Mode::Enforce,
     })
 }

@@ -2,11 +2,13 @@
 //!
 //! Nothing here reads a clock, knows a wire format or decides anything.
 
+mod account;
 mod gpu;
 mod ids;
 mod jupyter;
 mod server;
 
+pub use account::Account;
 pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Ratio};
 pub use ids::{IdError, ServerId, ServerName, UserName};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};

@@ -27,8 +27,9 @@ pub struct Server {
     pub pending: Option<String>,
     /// Whether it answers requests.
     pub ready: bool,
-    /// Candidates for the owner's address by the name of their source (`user_info.email`).
-    pub addresses: Vec<(String, String)>,
+    /// Candidates for the owner's address, and the owner's time zone, by the name of their source
+    /// (`user_info.email`, `user_info.zoneinfo`).
+    pub contacts: Vec<(String, String)>,
     /// Where the spawner says it runs.
     pub spawner: SpawnerState,
     /// The server's path below the public address, `/user/alice/`.
@@ -48,12 +49,15 @@ pub struct SpawnerState {
     pub pod: Option<(String, String)>,
     /// Batch job (batchspawner).
     pub job: Option<String>,
+    /// The machine it was started on, where the spawner tells; of a batch job the first one.
+    pub host: Option<String>,
 }
 
 impl SpawnerState {
     /// Whether the spawner (or our rights) told nothing that leads to processes.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self { pid, unit, container, pod, job, host: _ } = self;
+        pid.is_none() && unit.is_none() && container.is_none() && pod.is_none() && job.is_none()
     }
 }
 

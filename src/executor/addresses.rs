@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{Server, UserName};
 
@@ -64,18 +68,60 @@ impl AddressBook {
         self.sources.iter().map(spelled).collect()
     }
 
+    /// The address of somebody who need not have a server: one that is written out, or by the first source
+    /// that knows people without the Hub.
+    pub fn of_name(&self, name: &str) -> Option<String> {
+        if name.contains('@') {
+            return Some(name.to_owned());
+        }
+        let user = UserName(name.to_owned());
+        self.sources.iter().find_map(|source| match source {
+            AddressSource::Hub(_) => None,
+            AddressSource::Map(path) => mapped(path, &user),
+            AddressSource::Template(text) => filled(text, &user),
+        })
+    }
+
     /// The owner's address by the first source that has one. A map file that cannot be read has none.
     pub fn find(&self, server: &Server) -> Option<String> {
         self.sources.iter().find_map(|source| match source {
-            AddressSource::Hub(field) => server
-                .addresses
-                .iter()
-                .find(|(source, _)| source == field)
-                .map(|(_, address)| address.clone()),
+            AddressSource::Hub(field) => {
+                server.contacts.iter().find(|(source, _)| source == field).map(|(_, address)| address.clone())
+            }
             AddressSource::Map(path) => mapped(path, &server.id.user),
             AddressSource::Template(text) => filled(text, &server.id.user),
         })
     }
+}
+
+/// What the Hub answered about users whose address it tells only user by user, so that nobody is asked
+/// for at every cycle.
+#[derive(Debug, Default)]
+pub struct Asked(Mutex<BTreeMap<UserName, (Timestamp, Option<String>)>>);
+
+impl Asked {
+    /// How long an answer counts.
+    const VALID: SignedDuration = SignedDuration::from_mins(10);
+
+    /// The answer about `user`, if there was one not long ago: an address, or that there is none.
+    pub fn recall(&self, user: &UserName, now: Timestamp) -> Option<Option<String>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, address) = known.get(user)?;
+        (now.duration_since(*at).abs() < Self::VALID).then(|| address.clone())
+    }
+
+    /// Keeps an answer, and forgets those that no longer count.
+    pub fn remember(&self, user: &UserName, address: Option<String>, now: Timestamp) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (at, _)| now.duration_since(*at).abs() < Self::VALID);
+        known.insert(user.clone(), (now, address));
+    }
+}
+
+/// The owner's time zone, where the Hub tells it by OpenID Connect's name for it.
+pub fn zone_of(owner: &Server) -> Option<TimeZone> {
+    let (_, name) = owner.contacts.iter().find(|(source, _)| source == "user_info.zoneinfo")?;
+    TimeZone::get(name).ok()
 }
 
 fn mapped(path: &PathBuf, user: &UserName) -> Option<String> {
@@ -102,6 +148,27 @@ mod tests {
         assert_eq!("map:/etc/addresses.toml".parse(), Ok(map));
         assert_eq!("user_info.email".parse(), Ok(AddressSource::Hub("user_info.email".to_owned())));
         assert!("alice@example.org".parse::<AddressSource>().is_err());
+    }
+
+    #[test]
+    fn a_user_is_asked_for_once_in_ten_minutes_with_or_without_an_address() {
+        let (asked, at) = (Asked::default(), |s| Timestamp::from_second(s).unwrap());
+        let nora = UserName("nora".to_owned());
+        assert_eq!(asked.recall(&nora, at(0)), None);
+        asked.remember(&nora, None, at(0));
+        assert_eq!(asked.recall(&nora, at(599)), Some(None));
+        asked.remember(&nora, Some("nora@example.org".to_owned()), at(600));
+        assert_eq!(asked.recall(&nora, at(601)), Some(Some("nora@example.org".to_owned())));
+        assert_eq!(asked.recall(&nora, at(1_200)), None);
+    }
+
+    #[test]
+    fn somebody_without_a_server_is_found_by_name() {
+        let sources = ["user_info.email", "{user}@example.org"].map(|text| text.parse().unwrap());
+        let book = AddressBook::new(sources.to_vec());
+        assert_eq!(book.of_name("mlops").unwrap(), "mlops@example.org");
+        assert_eq!(book.of_name("team@example.com").unwrap(), "team@example.com");
+        assert_eq!(book.of_name("the ML team"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::inbox::{Asked, What, Wish};
+use super::inbox::{Waiting, What, Wish};
 use super::stop::{self, Orphan, Stopped};
 use super::{Clock, Executor, Happening, Journal};
 use crate::domain::{Afterwards, KernelState, ServerId, UserName};
@@ -124,7 +124,8 @@ impl Executor {
             return Answer::Refused(Refusal::Failed("somebody asked to keep it at the same time".to_owned()));
         }
         let ended =
-            stop::send_and_verify(server, session.server.started, Afterwards::Keep, stopper, observer).await;
+            stop::send_and_verify(server, session.server.started, Afterwards::Keep, stopper, observer, clock)
+                .await;
         self.inbox.stop_ended(server);
         let at = clock();
         let (event, what, answer) = match ended {
@@ -152,7 +153,7 @@ impl Executor {
 }
 
 /// Keeps a server, or lifts the freeze.
-fn quick(asked: Asked, policy: &Policy, journal: &mut Journal, now: Timestamp) -> Option<Happening> {
+fn quick(asked: Waiting, policy: &Policy, journal: &mut Journal, now: Timestamp) -> Option<Happening> {
     let done = match &asked.wish.what {
         What::Keep { server, started, length } => {
             keep(&asked.wish, server, *started, *length, policy, journal, now)

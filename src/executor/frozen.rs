@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Happening, Journal, Post};
-use crate::message::{self, FrozenNotice};
+use crate::message::FrozenNotice;
 use crate::notify::DeliveryError;
 use crate::policy::{Freeze, FreezeChange, HeldBack, Mode, Plan, Policy};
 use crate::store::StoreError;
@@ -24,22 +24,20 @@ impl Post {
         if freeze.told.is_some() || policy.mode != Mode::Enforce || self.admins.is_empty() {
             return Ok(None);
         }
-        // The same name however often it is tried, so that a mail server can tell.
+        // Told from here on: one mail that is lost is better than two of the same.
+        journal.freeze_told(Some(at))?;
         let id = self.id(&format!("frozen.{}", freeze.since.as_second()));
-        let told = match message::frozen(&self.frozen(freeze, plan, policy)) {
+        let told = match self.wording.frozen(&self.frozen(freeze, plan, policy)) {
             Ok(mail) => self.tell_admins(mail, id).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
-        Ok(Some(match told {
-            Ok(()) => {
-                journal.freeze_told(at)?;
-                Happening::to_all(at, "note", "the admins were told that stops are frozen")
-            }
-            Err(error) => {
-                let what = format!("the admins could not be told that stops are frozen: {error}");
-                Happening::to_all(at, "note", what.clone()).because_of(Some(what))
-            }
-        }))
+        let Err(error) = told else {
+            let what = "the admins were told that stops are frozen";
+            return Ok(Some(Happening::to_all(at, "note", what)));
+        };
+        journal.freeze_told(None)?;
+        let what = format!("the admins could not be told that stops are frozen: {error}");
+        Ok(Some(Happening::to_all(at, "note", what.clone()).because_of(Some(what))))
     }
 
     fn frozen(&self, freeze: &Freeze, plan: &Plan, policy: &Policy) -> FrozenNotice {

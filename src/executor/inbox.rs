@@ -64,13 +64,13 @@ impl What {
 
 /// A wish, and where its answer goes.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Waiting {
     /// What is wanted.
     pub wish: Wish,
     answer: oneshot::Sender<Answer>,
 }
 
-impl Asked {
+impl Waiting {
     /// Tells whoever waits; somebody who has gone away misses it.
     pub fn answer(self, answer: Answer) {
         let _ = self.answer.send(answer);
@@ -89,7 +89,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<Waiting>,
     /// Servers that somebody asked to keep since the last plan was made.
     wanted: BTreeSet<ServerId>,
     /// Servers that are being stopped.
@@ -100,7 +100,7 @@ impl Inbox {
     /// Leaves a wish; the answer comes when the loop has seen to it.
     pub fn leave(&self, wish: Wish) -> oneshot::Receiver<Answer> {
         let (answer, receiver) = oneshot::channel();
-        let asked = Asked { wish, answer };
+        let asked = Waiting { wish, answer };
         let mut state = self.state();
         let too_late = asked.wish.what.keeps().is_some_and(|server| state.stopping.contains(server));
         if too_late {
@@ -121,14 +121,14 @@ impl Inbox {
     }
 
     /// Everything that waits, to be seen to before a plan is made.
-    pub fn take_all(&self) -> VecDeque<Asked> {
+    pub fn take_all(&self) -> VecDeque<Waiting> {
         let mut state = self.state();
         state.wanted.clear();
         std::mem::take(&mut state.waiting)
     }
 
     /// What can be answered while stops are under way: everything but another stop.
-    pub fn take_quick(&self) -> VecDeque<Asked> {
+    pub fn take_quick(&self) -> VecDeque<Waiting> {
         let mut state = self.state();
         let all = std::mem::take(&mut state.waiting);
         let (slow, quick) = all.into_iter().partition(|a| matches!(a.wish.what, What::StopNow { .. }));
@@ -136,7 +136,7 @@ impl Inbox {
         quick
     }
 
-    /// Asked just before a stop: `false` where somebody wants the server kept. After `true` a wish to
+    /// Waiting just before a stop: `false` where somebody wants the server kept. After `true` a wish to
     /// keep it comes too late.
     pub fn may_stop(&self, server: &ServerId) -> bool {
         let mut state = self.state();

@@ -1,11 +1,14 @@
 //! The ledger together with its file: a step counts only once it is saved.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Happening;
-use crate::domain::ServerId;
+use crate::domain::{ServerId, UserName};
 use crate::message::reasons;
-use crate::policy::{Keep, Ledger, Plan, Policy, Record, Snapshot, Warning};
+use crate::policy::{Concerned, Keep, Ledger, Plan, Policy, Record, Snapshot, Waiting, Warning};
+use crate::store::looks::Look;
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
@@ -81,6 +84,28 @@ impl Journal {
         self.save()
     }
 
+    /// The owner is about to be told that a warning was taken back; returns which.
+    pub fn withdrawn(
+        &mut self,
+        id: &ServerId,
+        or_not: Option<Warning>,
+    ) -> Result<Option<Warning>, StoreError> {
+        let warning = self.ledger.withdrawn(id, or_not);
+        self.save()?;
+        Ok(warning)
+    }
+
+    /// The owner is about to be told of kernels that wait; or was, after all, not.
+    pub fn noticed(
+        &mut self,
+        id: &ServerId,
+        kernels: &[Waiting],
+        at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.ledger.noticed(id, kernels.iter(), at);
+        self.save()
+    }
+
     /// Somebody keeps a session. Returned is what to log of it.
     pub fn kept(&mut self, id: &ServerId, keep: Keep) -> Result<Happening, StoreError> {
         let kept = Happening::to(id, keep.at, "kept", reasons::kept(&keep));
@@ -89,9 +114,20 @@ impl Journal {
         Ok(kept)
     }
 
-    /// The admins know that stops are frozen.
-    pub fn freeze_told(&mut self, at: Timestamp) -> Result<(), StoreError> {
+    /// The admins are about to be told that stops are frozen; or (`None`) could not be told.
+    pub fn freeze_told(&mut self, at: Option<Timestamp>) -> Result<(), StoreError> {
         self.ledger.freeze_told(at);
+        self.save()
+    }
+
+    /// Somebody is about to be told of an exemption's end; or (`None`) could not be told.
+    pub fn ending_told(
+        &mut self,
+        rule: &str,
+        whom: Concerned,
+        end: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.ledger.ending_told(rule, whom, end);
         self.save()
     }
 
@@ -109,6 +145,16 @@ impl Journal {
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);
         self.save()
+    }
+
+    /// The looks of `plan` and `explain` since they were last asked for.
+    pub fn take_looks(&mut self) -> Result<Vec<Look>, StoreError> {
+        self.store.take_looks()
+    }
+
+    /// How many warnings and reminders each owner got since `begins`.
+    pub fn letters_since(&self, begins: Timestamp) -> Result<BTreeMap<UserName, usize>, StoreError> {
+        self.store.moments_of(&["warned", "reminded"], begins)
     }
 
     /// Appends to the log.

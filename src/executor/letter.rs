@@ -5,17 +5,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Journal;
 use super::notice::session_notice;
+use super::{Happening, Journal};
 use crate::domain::{Server, ServerId, UserName};
 use crate::message::SessionNotice;
 use crate::policy::{Action, Decision, Plan, Session, Snapshot, Warning};
 
-/// One letter to one owner about all their sessions of one kind.
+/// One letter to one owner about all their sessions.
 pub struct Letter {
     /// Whom it goes to.
-    pub owner: Server,
-    /// Which step of the ladder it is.
+    pub owner: Box<Server>,
+    /// Which step of the ladder it is: a warning where it holds one.
     pub rung: Rung,
     /// What it is about.
     pub sessions: Vec<Due>,
@@ -32,8 +32,12 @@ pub enum Rung {
 
 /// One session of a letter.
 pub struct Due {
+    /// Which step of the ladder it is for this session.
+    pub rung: Rung,
     /// What its owner has to know.
     pub notice: SessionNotice,
+    /// How many warnings of this session were accepted before.
+    warnings: u32,
     /// The least time between acceptance and the stop.
     grace: SignedDuration,
     /// Whether it announces a stop.
@@ -42,18 +46,18 @@ pub struct Due {
     pub warned: Option<String>,
 }
 
-/// The letters that a plan asks for: one per owner and rung, however many servers.
+/// The letters that a plan asks for: one per owner, however many servers, be they warned or reminded.
 pub fn letters(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<Letter> {
-    let mut letters: BTreeMap<(UserName, Rung), Letter> = BTreeMap::new();
+    let mut letters: BTreeMap<UserName, Letter> = BTreeMap::new();
     for decision in plan.decisions.iter().filter(|decision| decision.action.is_some()) {
         let Some(session) = session_of(seen, &decision.server) else { continue };
-        let Some((rung, due)) = due(session, decision, journal) else { continue };
-        let key = (decision.server.user.clone(), rung);
-        let letter = letters.entry(key).or_insert_with(|| Letter {
+        let Some(due) = due(session, decision, plan.waiting, journal) else { continue };
+        let letter = letters.entry(decision.server.user.clone()).or_insert_with(|| Letter {
             owner: session.server.clone(),
-            rung,
+            rung: due.rung,
             sessions: Vec::new(),
         });
+        letter.rung = letter.rung.min(due.rung);
         letter.sessions.push(due);
     }
     letters.into_values().collect()
@@ -65,11 +69,24 @@ impl Letter {
         self.sessions.iter().map(|due| due.notice.server.clone()).collect()
     }
 
-    /// The same letter has the same name however often it is tried, so that a mail server can tell.
+    /// Why it does not go out now.
+    pub fn held_back(&self, why: &str, at: Timestamp) -> Vec<Happening> {
+        self.sessions.iter().map(|due| Happening::to(&due.notice.server, at, "held-back", why)).collect()
+    }
+
+    /// Those of them that are warned by it.
+    pub fn warned(&self) -> impl Iterator<Item = ServerId> {
+        let warned = self.sessions.iter().filter(|due| due.rung == Rung::Warning);
+        warned.map(|due| due.notice.server.clone())
+    }
+
+    /// The same letter has the same name however often it is tried, so that a mail server can tell. Another
+    /// warning of the same idle spell, as after a keep, is another letter: with the name of the first it might
+    /// be dropped as a copy.
     pub fn name(&self) -> String {
         let mut hasher = DefaultHasher::new();
         for due in &self.sessions {
-            (&due.notice.server, due.notice.started, due.notice.idle_since).hash(&mut hasher);
+            (&due.notice.server, due.notice.started, due.notice.idle_since, due.warnings).hash(&mut hasher);
         }
         let rung = match self.rung {
             Rung::Warning => "warning".to_owned(),
@@ -79,11 +96,11 @@ impl Letter {
     }
 }
 
-fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
+pub fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> {
     seen.sessions.iter().flatten().find(|session| session.server.id == *id)
 }
 
-fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Rung, Due)> {
+fn due(session: &Session, decision: &Decision, waiting: Option<u32>, journal: &Journal) -> Option<Due> {
     let (rung, deadline, grace, stop_follows) = match decision.action {
         Some(Action::Warn { deadline, grace, stop_follows }) => {
             (Rung::Warning, deadline, grace, stop_follows)
@@ -91,12 +108,13 @@ fn due(session: &Session, decision: &Decision, journal: &Journal) -> Option<(Run
         Some(Action::Remind { before, deadline }) => {
             (Rung::Reminder(before), deadline, SignedDuration::ZERO, true)
         }
-        Some(Action::Stop | Action::Unmark) | None => return None,
+        Some(Action::Stop | Action::Unmark | Action::Withdraw | Action::Notice(_)) | None => return None,
     };
     let record = journal.record(&decision.server)?;
-    let notice = session_notice(session, decision, record, deadline)?;
+    let notice = session_notice(session, decision, record, deadline, waiting)?;
     let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
-    Some((rung, Due { notice, grace, stop_follows, warned }))
+    let warnings = record.warnings;
+    Some(Due { rung, notice, warnings, grace, stop_follows, warned })
 }
 
 impl Due {
@@ -111,5 +129,58 @@ impl Due {
             message_id: message_id.to_owned(),
             reminded: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+    use super::*;
+    use crate::domain::SpawnerState;
+    use crate::policy::{IdleKind, LimitKind};
+
+    fn letter(deadline: &str, warnings: u32) -> Letter {
+        let at = |text: &str| format!("2026-12-01T{text}:00Z").parse().unwrap();
+        let id = ServerId::new("alice", "");
+        let notice = SessionNotice {
+            server: id.clone(),
+            cards: Vec::new(),
+            holds: Vec::new(),
+            notebooks: Vec::new(),
+            idle_since: at("09:00"),
+            card_active: None,
+            used: None,
+            used_by: None,
+            present: None,
+            started: Some(at("08:00")),
+            kind: IdleKind::Held,
+            limit: LimitKind::Nobody,
+            deadline: at(deadline),
+            waiting: None,
+        };
+        let owner = Server {
+            id,
+            groups: Vec::new(),
+            admin: false,
+            profile: None,
+            labels: BTreeMap::new(),
+            started: None,
+            last_activity: None,
+            pending: None,
+            ready: true,
+            contacts: Vec::new(),
+            spawner: SpawnerState::default(),
+            path: String::new(),
+        };
+        let grace = SignedDuration::from_hours(1);
+        let due = Due { rung: Rung::Warning, notice, warnings, grace, stop_follows: true, warned: None };
+        Letter { owner: Box::new(owner), rung: Rung::Warning, sessions: vec![due] }
+    }
+
+    #[test]
+    fn a_letter_that_is_tried_again_keeps_its_name_and_another_one_has_its_own() {
+        assert_eq!(letter("11:00", 0).name(), letter("11:05", 0).name());
+        assert_ne!(letter("11:00", 0).name(), letter("14:00", 1).name());
     }
 }

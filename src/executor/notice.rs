@@ -11,12 +11,14 @@ pub fn session_notice(
     decision: &Decision,
     record: &Record,
     deadline: Timestamp,
+    waiting: Option<u32>,
 ) -> Option<SessionNotice> {
     let clocks = decision.judgement.clocks?;
     let Verdict::Idle(idle) = decision.judgement.verdict else {
         return None;
     };
-    Some(notice(session, &clocks, idle, record, deadline))
+    let waiting = waiting.filter(|_| decision.judgement.for_demand);
+    Some(SessionNotice { waiting, ..notice(session, &clocks, idle, record, deadline) })
 }
 
 fn notice(
@@ -41,6 +43,7 @@ fn notice(
         kind: idle.kind,
         limit: idle.limit,
         deadline,
+        waiting: None,
     }
 }
 

@@ -4,10 +4,14 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::addresses::zone_of;
+use super::allowance::{Allowance, LetterLimits};
 use super::letter::{Letter, Rung, letters};
-use super::{AddressBook, Clock, Happening, Journal};
+use super::{AddressBook, Asked, Clock, Happening, Journal, Setbacks};
 use crate::domain::{Server, ServerId};
-use crate::message::{self, Mail, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, reasons};
+use crate::message::{
+    Mail, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice, Wording, reasons,
+};
 use crate::notify::{DeliveryError, Mailer, OutgoingMail, mask};
 use crate::observer::Observer;
 use crate::policy::{Plan, Snapshot, Warning};
@@ -21,16 +25,24 @@ const AT_ONCE: usize = 8;
 pub struct Post {
     /// Delivers.
     pub mailer: Mailer,
+    /// Writes.
+    pub wording: Wording,
     /// Owners' addresses.
     pub addresses: AddressBook,
+    /// Addresses that had to be asked for.
+    pub asked: Asked,
     /// The admins' addresses.
     pub admins: Vec<String>,
     /// The part of Message-IDs after the `@`.
     pub domain: String,
-    /// The zone in which instants are written.
+    /// The zone in which instants are written, where the owner's own is not known.
     pub zone: TimeZone,
     /// Absolute address of the service's page.
     pub page: Option<String>,
+    /// Whose mail was not accepted, and when it is tried again.
+    pub setbacks: Setbacks,
+    /// How many letters may go out.
+    pub limits: LetterLimits,
     /// Whether a stop follows, or (mode `warn`) only mail.
     pub stops_follow: bool,
 }
@@ -47,16 +59,31 @@ impl Post {
         clock: Clock,
         happened: &mut Vec<Happening>,
     ) -> Result<(), StoreError> {
+        let begins = Allowance::begins(clock());
+        let mut allowance = Allowance::new(self.limits, journal.letters_since(begins)?);
         let mut due = Vec::new();
         for letter in letters(plan, seen, journal) {
-            match self.address(&letter.owner, observer).await {
-                Some(to) => due.push((to, letter)),
-                None => happened.extend(self.nobody_to_tell(&letter, journal, clock).await?),
+            let Some(to) = self.address(&letter.owner, observer, clock()).await else {
+                let why = Unreachable::NoAddress(self.addresses.tried());
+                happened.extend(self.nobody_to_tell(&letter, why, journal, clock).await?);
+                continue;
+            };
+            let again = self.setbacks.wait(&to, clock()).map(|again| {
+                format!("mail to {} was not accepted; tried again at {}", mask(&to), reasons::time(again))
+            });
+            let spent = || allowance.take(&letter.owner.id.user).err().map(|spent| spent.to_string());
+            match again.or_else(spent) {
+                None => due.push((to, letter)),
+                Some(why) => happened.extend(letter.held_back(&why, clock())),
             }
         }
         while !due.is_empty() {
             let batch: Vec<_> = due.drain(..due.len().min(AT_ONCE)).collect();
-            self.deliver_batch(batch, journal, clock, happened).await?;
+            if self.deliver_batch(batch, journal, clock, happened).await? == MailServer::InTrouble {
+                // One that hangs costs a cycle its time-out once, not once for each owner.
+                let why = "the mail server is in trouble; tried again in the next cycle";
+                happened.extend(due.drain(..).flat_map(|(_, letter)| letter.held_back(why, clock())));
+            }
         }
         Ok(())
     }
@@ -67,33 +94,43 @@ impl Post {
         journal: &mut Journal,
         clock: Clock,
         happened: &mut Vec<Happening>,
-    ) -> Result<(), StoreError> {
-        let begins = batch.iter().filter(|(_, letter)| letter.rung == Rung::Warning);
-        let ids: Vec<ServerId> = begins.flat_map(|(_, letter)| letter.servers()).collect();
+    ) -> Result<MailServer, StoreError> {
+        let ids: Vec<ServerId> = batch.iter().flat_map(|(_, letter)| letter.warned()).collect();
         journal.warnings_begin(&ids, clock())?;
         let sent = batch.into_iter().map(|(to, letter)| async move {
             let answer = self.send(&to, &letter, clock()).await;
             (to, letter, answer)
         });
         let mut sent = futures::stream::iter(sent).buffer_unordered(AT_ONCE);
+        let (mut accepted, mut in_trouble) = (false, false);
         while let Some((to, letter, answer)) = sent.next().await {
+            accepted |= answer.is_ok();
+            in_trouble |= matches!(answer, Err(DeliveryError::Retryable(_)));
+            self.setbacks.ended(&to, answer.as_ref().map(|_| ()), clock());
+            let refused = match &answer {
+                Err(DeliveryError::Permanent(why)) => Some(Unreachable::Refused(why.clone())),
+                Ok(_) | Err(DeliveryError::Retryable(_)) => None,
+            };
             happened.extend(record(&to, &letter, answer, journal, clock())?);
+            if let Some(why) = refused {
+                happened.extend(self.nobody_to_tell(&letter, why, journal, clock).await?);
+            }
         }
-        Ok(())
+        Ok(if in_trouble && !accepted { MailServer::InTrouble } else { MailServer::Works })
     }
 
     async fn send(&self, to: &str, letter: &Letter, now: Timestamp) -> Result<String, DeliveryError> {
         let notice = OwnerNotice {
             owner: letter.owner.id.user.clone(),
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            zone: self.zone.clone(),
+            zone: self.zone_of(&letter.owner),
             page: self.page.clone(),
             now,
             stops_follow: self.stops_follow,
         };
         let written = match letter.rung {
-            Rung::Warning => message::warning(&notice),
-            Rung::Reminder(_) => message::reminder(&notice),
+            Rung::Warning => self.wording.warning(&notice),
+            Rung::Reminder(_) => self.wording.reminder(&notice),
         };
         let mail = written.map_err(|error| DeliveryError::Retryable(error.to_string()))?;
         let message_id = self.id(&letter.name());
@@ -116,14 +153,14 @@ impl Post {
             session: notice,
             warned_at: warning.accepted,
             stopped_at: at,
-            zone: self.zone.clone(),
+            zone: self.zone_of(server),
             page: self.page.clone(),
         };
         let Some(to) = self.addresses.find(server) else {
             return Happening::to(&id, at, "note", "its owner has no address to be told of the stop");
         };
         let message_id = format!("stopped.{}", warning.message_id);
-        let sent = match message::stopped(&told) {
+        let sent = match self.wording.stopped(&told) {
             Ok(mail) => self.deliver(&to, mail, message_id, Some(warning.message_id.clone())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
@@ -144,12 +181,17 @@ impl Post {
         Ok(())
     }
 
+    /// The zone in which an owner reads times.
+    pub(super) fn zone_of(&self, owner: &Server) -> TimeZone {
+        zone_of(owner).unwrap_or_else(|| self.zone.clone())
+    }
+
     /// A Message-ID of this service.
     pub fn id(&self, name: &str) -> String {
         format!("{name}@{}", self.domain)
     }
 
-    async fn deliver(
+    pub(super) async fn deliver(
         &self,
         to: &str,
         mail: Mail,
@@ -163,21 +205,32 @@ impl Post {
     }
 
     /// On a Hub that shows addresses only user by user, this user is asked for.
-    async fn address(&self, owner: &Server, observer: &Observer) -> Option<String> {
+    pub(super) async fn address(
+        &self,
+        owner: &Server,
+        observer: &Observer,
+        now: Timestamp,
+    ) -> Option<String> {
         if let Some(found) = self.addresses.find(owner) {
             return Some(found);
         }
         if !self.addresses.needs_auth_state() {
             return None;
         }
+        if let Some(answer) = self.asked.recall(&owner.id.user, now) {
+            return answer;
+        }
         let asked = observer.server(&owner.id).await.ok().flatten()?;
-        self.addresses.find(&asked)
+        let answer = self.addresses.find(&asked);
+        self.asked.remember(&owner.id.user, answer.clone(), now);
+        answer
     }
 
     /// Nobody can be warned, so nothing is stopped; the admins are told once.
     async fn nobody_to_tell(
         &self,
         letter: &Letter,
+        why: Unreachable,
         journal: &mut Journal,
         clock: Clock,
     ) -> Result<Vec<Happening>, StoreError> {
@@ -186,24 +239,24 @@ impl Post {
         if letter.servers().iter().all(told) {
             return Ok(Vec::new());
         }
-        let notice = NoAddressNotice {
+        let notice = UnreachableNotice {
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
-            tried: self.addresses.tried(),
+            why: why.clone(),
             zone: self.zone.clone(),
             page: self.page.clone(),
             now: at,
         };
-        let sent = match message::no_address(&notice) {
+        let sent = match self.wording.unreachable(&notice) {
             Ok(mail) => self.tell_admins(mail, self.id(&letter.name())).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
+        let owner = match why {
+            Unreachable::NoAddress(_) => "its owner has no known mail address",
+            Unreachable::Refused(_) => "its owner's address is refused by the mail server",
+        };
         let outcome = match &sent {
-            Ok(()) => {
-                "its owner has no known mail address; the admins were told, it is left alone".to_owned()
-            }
-            Err(error) => {
-                format!("its owner has no known mail address, and the admins could not be told: {error}")
-            }
+            Ok(()) => format!("{owner}; the admins were told, it is left alone"),
+            Err(error) => format!("{owner}, and the admins could not be told: {error}"),
         };
         for id in letter.servers() {
             if sent.is_ok() {
@@ -214,6 +267,14 @@ impl Post {
         let held = |id| Happening::to(id, at, "held-back", outcome.clone()).because_of(trouble.clone());
         Ok(letter.servers().iter().map(held).collect())
     }
+}
+
+/// What a batch of letters tells of the mail server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MailServer {
+    Works,
+    /// It accepted nothing, and not because of the recipients.
+    InTrouble,
 }
 
 /// Saves what became of a letter.
@@ -227,7 +288,7 @@ fn record(
     let mut happened = Vec::new();
     for due in &letter.sessions {
         let id = &due.notice.server;
-        happened.push(match (&answer, letter.rung) {
+        happened.push(match (&answer, due.rung) {
             (Ok(message_id), Rung::Warning) => {
                 let warning = due.accepted(message_id, at);
                 let deadline = warning.deadline;
@@ -252,7 +313,7 @@ fn record(
 }
 
 /// A mail server in trouble keeps everybody's warnings; one that refuses a recipient does not.
-fn trouble(error: &DeliveryError) -> Option<String> {
+pub(super) fn trouble(error: &DeliveryError) -> Option<String> {
     match error {
         DeliveryError::Retryable(_) => {
             Some(format!("mail does not go out, and nobody is stopped unwarned: {error}"))

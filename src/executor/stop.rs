@@ -10,10 +10,9 @@ use super::{Clock, Executor, Happening, Inbox, Journal};
 use crate::domain::{Afterwards, Server, ServerId};
 use crate::hub::{StopAnswer, Stopper};
 use crate::message::{SessionNotice, reasons};
-use crate::observer::Observer;
+use crate::observer::{Observer, Resident};
 use crate::policy::{Action, Decision, Ledger, Plan, Policy, Session, Snapshot, Warning, plan};
 use crate::store::StoreError;
-use crate::telemetry::{Process, ProcessTable};
 
 /// How long a stop may take before it is reported as not done. The Hub itself waits ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,8 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub struct Orphan {
     /// Whose they were.
     pub server: ServerId,
-    /// Process id, start (in ticks since boot) and name of each.
-    pub processes: Vec<(u32, u64, String)>,
+    /// The processes, and where they run.
+    pub processes: Vec<Resident>,
 }
 
 /// What became of one stop.
@@ -57,7 +56,7 @@ pub(super) enum Stopped {
 
 /// What its owner is told.
 struct Told {
-    server: Server,
+    server: Box<Server>,
     notice: SessionNotice,
     /// Absent only for a server without a card, where nobody can be warned.
     warning: Option<Warning>,
@@ -83,7 +82,7 @@ impl Executor {
             due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
         let inbox = &self.inbox;
         let stops = due.into_iter().map(|(decision, known)| async move {
-            let ending = stop(decision, policy, known, observer, stopper, inbox, clock).await;
+            let ending = stop(decision, plan.waiting, policy, known, observer, stopper, inbox, clock).await;
             inbox.stop_ended(&decision.server);
             (decision, ending)
         });
@@ -131,7 +130,7 @@ impl Ending {
             Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
             Self::Orphaned(orphan) => {
                 let names: Vec<String> =
-                    orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
+                    orphan.processes.iter().map(|left| format!("{} ({})", left.pid, left.name)).collect();
                 to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
             }
             Self::Gone(_) => to("stopped", why()),
@@ -148,6 +147,7 @@ fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
 
 async fn stop(
     decision: &Decision,
+    waiting: Option<u32>,
     policy: &Policy,
     known: Ledger,
     observer: &Observer,
@@ -164,14 +164,14 @@ async fn stop(
     if session.server.started != decision.started {
         return Ending::CalledOff("it was restarted".to_owned());
     }
-    let told = match still_due(&session, policy, known, clock()) {
+    let told = match still_due(&session, waiting, policy, known, clock()) {
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
     if !inbox.may_stop(id) {
         return Ending::CalledOff("somebody asked to keep it".to_owned());
     }
-    match send_and_verify(id, decision.started, policy.afterwards(decision), stopper, observer).await {
+    match send_and_verify(id, decision.started, policy.afterwards(decision), stopper, observer, clock).await {
         Stopped::Gone => Ending::Gone(told),
         Stopped::StillThere => Ending::StillThere,
         Stopped::Orphaned(orphan) => Ending::Orphaned(orphan),
@@ -186,22 +186,31 @@ pub(super) async fn send_and_verify(
     afterwards: Afterwards,
     stopper: &Stopper,
     observer: &Observer,
+    clock: Clock,
 ) -> Stopped {
-    let before = observer.processes(id);
+    let before = observer.processes(id, clock()).await;
     match stopper.stop(id, afterwards).await {
-        Ok(StopAnswer::Gone | StopAnswer::Slow) => wait_until_gone(id, started, &before, observer).await,
+        Ok(StopAnswer::Gone | StopAnswer::Slow) => {
+            wait_until_gone(id, started, &before, observer, clock).await
+        }
         Err(error) => Stopped::Failed(error.to_string()),
     }
 }
 
 /// Asks the planner again, with what is known of this session now.
-fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timestamp) -> Result<Told, String> {
+fn still_due(
+    session: &Session,
+    waiting: Option<u32>,
+    policy: &Policy,
+    mut ledger: Ledger,
+    now: Timestamp,
+) -> Result<Told, String> {
     let snapshot = Snapshot {
         at: now,
         sessions: Ok(vec![session.clone()]),
         complete: false,
         telemetry_down: None,
-        waiting: 0,
+        waiting,
     };
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);
@@ -213,7 +222,7 @@ fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timest
     let record = ledger.records.get(&session.server.id).ok_or_else(changed)?;
     let warning = record.warning.clone();
     let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
-    let notice = session_notice(session, decision, record, deadline).ok_or_else(changed)?;
+    let notice = session_notice(session, decision, record, deadline, waiting).ok_or_else(changed)?;
     Ok(Told { server: session.server.clone(), notice, warning })
 }
 
@@ -221,8 +230,9 @@ fn still_due(session: &Session, policy: &Policy, mut ledger: Ledger, now: Timest
 async fn wait_until_gone(
     id: &ServerId,
     started: Option<Timestamp>,
-    before: &[Process],
+    before: &[Resident],
     observer: &Observer,
+    clock: Clock,
 ) -> Stopped {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut look = tokio::time::interval(LOOK_EVERY);
@@ -232,7 +242,7 @@ async fn wait_until_gone(
             Ok(server) => server.is_some_and(|server| server.started == started),
             Err(_) => true,
         };
-        let alive = alive(before);
+        let alive = if listed { before.to_vec() } else { observer.still_running(before, clock()).await };
         if !listed && alive.is_empty() {
             return Stopped::Gone;
         }
@@ -243,21 +253,5 @@ async fn wait_until_gone(
                 Stopped::Orphaned(Orphan { server: id.clone(), processes: alive })
             };
         }
-    }
-}
-
-/// Those of `before` that still run: the start tells a reused pid apart.
-fn alive(before: &[Process]) -> Vec<(u32, u64, String)> {
-    let Ok(table) = ProcessTable::read() else {
-        return before.iter().map(|p| (p.pid, p.start_ticks, p.name.clone())).collect();
-    };
-    let lives = before.iter().filter(|p| table.still_has(p.pid, p.start_ticks));
-    lives.map(|p| (p.pid, p.start_ticks, p.name.clone())).collect()
-}
-
-impl Orphan {
-    /// Whether any of its processes still runs.
-    pub fn lives(&self, table: &ProcessTable) -> bool {
-        self.processes.iter().any(|(pid, start, _)| table.still_has(*pid, *start))
     }
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use url::Url;
 
+use super::clock::Dated;
 use super::error::{HubError, remedy};
 use super::http::{self, Answer};
 use super::{HubSettings, json, route};
@@ -92,6 +93,7 @@ pub(super) struct Client {
     permits: Semaphore,
     timeout: Duration,
     last_trouble: Mutex<Instant>,
+    dated: Mutex<Option<Dated>>,
 }
 
 impl Client {
@@ -106,6 +108,7 @@ impl Client {
             permits: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             timeout: settings.request_timeout,
             last_trouble: Mutex::new(Instant::now()),
+            dated: Mutex::default(),
         })
     }
 
@@ -138,11 +141,19 @@ impl Client {
         let result = http::exchange(request, BODY_LIMIT)
             .await
             .map_err(|failure| HubError::failed(call.to_string(), failure, self.timeout))
-            .and_then(|answer| self.judge(call, answer));
+            .and_then(|answer| {
+                *self.dated.lock().unwrap_or_else(PoisonError::into_inner) = answer.dated;
+                self.judge(call, answer)
+            });
         if result.as_ref().is_err_and(HubError::is_transient) {
             *self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
         result
+    }
+
+    /// When the last answer was made, by the Hub's clock and by ours.
+    pub(super) fn dated(&self) -> Option<Dated> {
+        *self.dated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn judge(&self, call: &Call, answer: Answer) -> Result<Answer, HubError> {

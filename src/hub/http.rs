@@ -2,18 +2,20 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use reqwest::header::{ETAG, HeaderValue};
+use reqwest::header::{DATE, ETAG, HeaderValue};
 use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, Response, redirect, retry};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::TlsFiles;
+use super::clock::Dated;
 
 /// An answer read to its end.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) etag: Option<HeaderValue>,
+    pub(super) dated: Option<Dated>,
     pub(super) body: Vec<u8>,
 }
 
@@ -91,11 +93,13 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
 
 /// Sends `request` and reads at most `limit` bytes of the answer.
 pub(super) async fn exchange(request: RequestBuilder, limit: usize) -> Result<Answer, Failure> {
+    let asked = Instant::now();
     let mut response = request.send().await?;
+    let dated = Dated::read(response.headers().get(DATE), asked);
     let status = response.status().as_u16();
     let etag = response.headers().get(ETAG).cloned();
     let body = body(&mut response, limit).await?;
-    Ok(Answer { status, etag, body })
+    Ok(Answer { status, etag, dated, body })
 }
 
 async fn body(response: &mut Response, limit: usize) -> Result<Vec<u8>, Failure> {

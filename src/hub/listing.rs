@@ -21,7 +21,8 @@ const FAILED_PAGES: u32 = 2;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     /// By owner and name.
-    pub servers: Vec<Server>,
+    // Large values that move on one by one: all of them at once would be a copy of everything.
+    pub servers: Vec<Box<Server>>,
     /// Entries that could not be read.
     pub skipped: Vec<Skipped>,
     /// Parts of the list that did not come.
@@ -49,6 +50,7 @@ pub struct Hidden {
 /// Where the next page starts. Only numbers are taken from the Hub: the address it offers for the
 /// next page is made of the request's Host header, and the token must not follow it.
 struct Cursor {
+    state: &'static str,
     offset: u64,
     limit: Option<u64>,
     total: Option<u64>,
@@ -69,24 +71,45 @@ struct Position {
 }
 
 pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<Listing, HubError> {
-    let mut listing = Listing::default();
-    let limit = Some(page_size.map_or(LARGEST_PAGE, u64::from));
-    let mut cursor = Cursor { offset: 0, limit, total: None, failures: 0 };
-    loop {
-        let call = cursor.call(client)?;
-        let more = match client.get(&call).await.and_then(|body| listing.take(&body, &call, &mut cursor)) {
-            Ok(more) => more,
-            Err(error) if cursor.total.is_none() => return Err(error),
-            Err(error) => cursor.step_over(&error, &mut listing.incomplete),
-        };
-        if !more {
-            break;
-        }
-    }
+    let (mut listing, mut incomplete) = (Listing::default(), Vec::new());
+    let take = |users: &[&RawValue], total: Option<u64>| listing.take(users, total);
+    // Pending servers must be seen too, so the filter is `active` and not `ready`.
+    each_page(client, "active", page_size, &mut incomplete, take).await?;
+    listing.incomplete = incomplete;
     // A start between two pages shifts the list, and its seam then comes twice.
-    listing.servers.sort_by(|a, b| a.id.cmp(&b.id));
+    listing.servers.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     listing.servers.dedup_by(|a, b| a.id == b.id);
     Ok(listing)
+}
+
+/// Hands the users of each page in this state on, and the total the Hub tells. Fails only where not even the
+/// first page came.
+pub(super) async fn each_page(
+    client: &Client,
+    state: &'static str,
+    page_size: Option<u32>,
+    incomplete: &mut Vec<String>,
+    mut take: impl FnMut(&[&RawValue], Option<u64>),
+) -> Result<(), HubError> {
+    let limit = Some(page_size.map_or(LARGEST_PAGE, u64::from));
+    let mut cursor = Cursor { state, offset: 0, limit, total: None, failures: 0 };
+    loop {
+        let call = cursor.call(client)?;
+        let page = client.get(&call).await.and_then(|body| {
+            let page = json::parse(&body).and_then(page).map_err(|why| call.unparsable(why))?;
+            let more = cursor.advance(&page, incomplete);
+            take(&page.users, cursor.total);
+            Ok(more)
+        });
+        let more = match page {
+            Ok(more) => more,
+            Err(error) if cursor.total.is_none() => return Err(error),
+            Err(error) => cursor.step_over(&error, incomplete),
+        };
+        if !more {
+            return Ok(());
+        }
+    }
 }
 
 fn page(value: &RawValue) -> Result<Page<'_>, String> {
@@ -105,12 +128,11 @@ fn page(value: &RawValue) -> Result<Page<'_>, String> {
 }
 
 impl Cursor {
-    /// Pending servers must be seen too, so the filter is `active` and not `ready`.
     fn call(&self, client: &Client) -> Result<Call, HubError> {
         let scopes = "list:users and read:servers";
         let call = Call::get(client.route(&["users"])?, scopes);
         let (offset, limit) = (self.offset.to_string(), self.limit.map(|n| n.to_string()));
-        let mut query = vec![("state", "active"), ("offset", &offset)];
+        let mut query = vec![("state", self.state), ("offset", &offset)];
         query.extend(limit.as_deref().map(|limit| ("limit", limit)));
         Ok(call.with_query(&query))
     }
@@ -162,21 +184,18 @@ impl Cursor {
 }
 
 impl Listing {
-    /// Takes in a page; whether there is another.
-    fn take(&mut self, body: &[u8], call: &Call, cursor: &mut Cursor) -> Result<bool, HubError> {
-        let page = json::parse(body).and_then(page).map_err(|why| call.unparsable(why))?;
-        let more = cursor.advance(&page, &mut self.incomplete);
+    /// Takes in a page.
+    fn take(&mut self, users: &[&RawValue], total: Option<u64>) {
         if self.servers.is_empty() {
-            let expected = cursor.total.and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
+            let expected = total.and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
             self.servers.reserve_exact(expected.min(MOST_EXPECTED));
         }
-        for user in page.users {
+        for user in users {
             match wire::owner(user) {
                 Ok((owner, servers)) => self.add_servers(&owner, &servers),
                 Err(skipped) => self.skipped.push(skipped),
             }
         }
-        Ok(more)
     }
 
     fn add_servers(&mut self, owner: &Owner, servers: &Fields<'_>) {
@@ -185,7 +204,7 @@ impl Listing {
                 Ok(Some(shown)) => {
                     self.hidden.state += usize::from(!shown.state_shown);
                     self.hidden.groups += usize::from(owner.groups.is_none());
-                    self.servers.push(shown.server);
+                    self.servers.push(Box::new(shown.server));
                 }
                 Ok(None) => {}
                 Err(reason) => {

@@ -4,7 +4,9 @@
 //! [`Hub`] only reads, [`Prober`] only reads, [`Login`] knows visitors, [`TokenMinter`] is the one type that can make tokens and
 //! [`Stopper`] the one that can stop anything.
 
+mod accounts;
 mod client;
+mod clock;
 mod error;
 mod http;
 mod json;
@@ -30,9 +32,11 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::{Server, ServerId};
+use crate::domain::{Account, Server, ServerId, UserName};
 use client::{Call, Client};
 
+pub use accounts::{Accounts, UserRemover};
+pub use clock::Dated;
 pub use error::{HubError, ProbeError};
 pub use listing::{Hidden, Listing};
 pub use login::{Begun, Holder, Login, LoginSettings, unguessable};
@@ -139,6 +143,21 @@ impl Hub {
         };
         let model = json::parse(&answer).map_err(|why| call.unparsable(why))?;
         wire::one_server(model, &id.name).map_err(|why| call.unparsable(why))
+    }
+
+    /// When the last answer was made, by the Hub's clock and by ours.
+    pub fn dated(&self) -> Option<Dated> {
+        self.client.dated()
+    }
+
+    /// The users without a running server; only those that are `wanted` are kept.
+    pub async fn inactive_users(&self, wanted: impl Fn(&Account) -> bool) -> Result<Accounts, HubError> {
+        accounts::inactive(&self.client, self.page_size, wanted).await
+    }
+
+    /// One user as they are now; `None` where the Hub knows none such.
+    pub async fn account(&self, name: &UserName) -> Result<Option<Account>, HubError> {
+        accounts::one(&self.client, name).await
     }
 
     async fn read<T>(

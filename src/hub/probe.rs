@@ -12,6 +12,7 @@ use secrecy::SecretString;
 use serde_json::value::RawValue;
 use url::{Host, Url};
 
+use super::clock::Dated;
 use super::error::ProbeError;
 use super::http;
 use super::remembered::{Kept, Remembered};
@@ -61,6 +62,8 @@ pub struct Look {
     /// Whether a whole answer came. Through the proxy this moves the Hub's stamp, so a
     /// `last_activity` of this moment is ours and nobody's presence.
     pub left_trace: bool,
+    /// When it answered, by its clock and by ours.
+    pub dated: Option<Dated>,
 }
 
 /// Reads single-user servers.
@@ -137,7 +140,7 @@ impl Prober {
             let of_kernel = sessions.value.iter().find(|(id, _)| *id == kernel.id);
             kernel.notebook = of_kernel.map(|(_, path)| path.clone());
         }
-        Ok(Look { jupyter, left_trace })
+        Ok(Look { jupyter, left_trace, dated: kernels.dated })
     }
 
     /// A server whose terminals are switched off answers 404 and has none.
@@ -164,15 +167,14 @@ impl Prober {
     ) -> Result<Told<T>, ProbeError> {
         let url = address(at.base, endpoint);
         let what = format!("GET {}", url.path());
-        let (body, fresh) = self.fetch(url, &at.pass, &what).await?;
+        let Fetched { body, fresh, dated } = self.fetch(url, &at.pass, &what).await?;
         match json::parse(&body).and_then(read) {
-            Ok(value) => Ok(Told { value, fresh }),
+            Ok(value) => Ok(Told { value, fresh, dated }),
             Err(why) => Err(ProbeError::Unparsable { what, why }),
         }
     }
 
-    /// The body, and whether it is a new one.
-    async fn fetch(&self, url: Url, pass: &HeaderValue, what: &str) -> Result<(Arc<[u8]>, bool), ProbeError> {
+    async fn fetch(&self, url: Url, pass: &HeaderValue, what: &str) -> Result<Fetched, ProbeError> {
         let address = url.to_string();
         let kept = self.remembered.get(&address);
         let mut request =
@@ -183,15 +185,16 @@ impl Prober {
         let answer = http::exchange(request, BODY_LIMIT)
             .await
             .map_err(|failure| ProbeError::failed(what.to_owned(), failure, self.settings.request_timeout))?;
+        let dated = answer.dated;
         match (answer.status, kept) {
-            (304, Some(kept)) => Ok((kept.body, false)),
+            (304, Some(kept)) => Ok(Fetched { body: kept.body, fresh: false, dated }),
             (200, _) => {
                 let body: Arc<[u8]> = answer.body.into();
                 match answer.etag {
                     Some(etag) => self.remembered.keep(&address, Kept { etag, body: body.clone() }),
                     None => self.remembered.forget(&address),
                 }
-                Ok((body, true))
+                Ok(Fetched { body, fresh: true, dated })
             }
             (status, _) => Err(ProbeError::refused(what.to_owned(), status)),
         }
@@ -204,11 +207,19 @@ struct At<'a> {
     pass: HeaderValue,
 }
 
-/// An endpoint's answer, and whether it was sent whole.
+/// An endpoint's answer, whether it was sent whole, and when.
 #[derive(Default)]
 struct Told<T> {
     value: T,
     fresh: bool,
+    dated: Option<Dated>,
+}
+
+/// The same as bytes.
+struct Fetched {
+    body: Arc<[u8]>,
+    fresh: bool,
+    dated: Option<Dated>,
 }
 
 fn check(base: &Url) -> Result<(), ProbeError> {

@@ -19,6 +19,10 @@ const OBSERVE: [ScopeNeed; 3] = [
 ];
 const GROUPS: ScopeNeed = ScopeNeed { scope: "read:users:groups", why: "to apply rules by group" };
 const STOP: ScopeNeed = ScopeNeed { scope: "delete:servers", why: "to stop servers" };
+const USERS: [ScopeNeed; 2] = [
+    ScopeNeed { scope: "read:users:activity", why: "to see when users were last there" },
+    ScopeNeed { scope: "delete:users", why: "to delete users who were away for long (cull_users)" },
+];
 const TOKENS: ScopeNeed = ScopeNeed { scope: "tokens", why: "to read kernels and terminals" };
 const ACCESS: ScopeNeed = ScopeNeed { scope: "access:servers", ..TOKENS };
 
@@ -54,12 +58,15 @@ pub struct Duties {
     pub stop: bool,
     /// It has rules that match groups.
     pub groups: bool,
+    /// It deletes users.
+    pub users: bool,
 }
 
 /// The scopes needed for this much. For kernels see [`ProbeGrant`].
 pub fn needed(duties: Duties) -> Vec<ScopeNeed> {
     let more = [(duties.groups, GROUPS), (duties.stop, STOP)];
-    OBSERVE.into_iter().chain(more.into_iter().filter_map(|(on, need)| on.then_some(need))).collect()
+    let more = more.into_iter().chain(USERS.map(|need| (duties.users, need)));
+    OBSERVE.into_iter().chain(more.filter_map(|(on, need)| on.then_some(need))).collect()
 }
 
 /// Those of `needs` that are not granted to any extent.
@@ -99,7 +106,7 @@ mod tests {
     fn only_who_stops_needs_the_scope_for_it() {
         let observing = needed(Duties::default());
         assert_eq!(names(&observing), ["list:users", "read:servers", "admin:server_state"]);
-        assert_eq!(needed(Duties { stop: true, groups: false }), [observing, vec![STOP]].concat());
+        assert_eq!(needed(Duties { stop: true, ..Duties::default() }), [observing, vec![STOP]].concat());
     }
 
     #[test]
@@ -114,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_not_granted_is_missing() {
         let have = granted(&["list:users", "read:servers", "read:servers:x", "read:users:groups"]);
-        let lacking = missing(&have, &needed(Duties { stop: true, groups: true }));
+        let lacking = missing(&have, &needed(Duties { stop: true, groups: true, users: false }));
         assert_eq!(names(&lacking), ["admin:server_state", "delete:servers"]);
     }
 

@@ -1,6 +1,7 @@
 //! The Hub's side and the single-user server's side, played by a fake HTTP server.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
+mod accounts;
 mod listing;
 mod minter;
 mod one;

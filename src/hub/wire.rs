@@ -18,7 +18,7 @@ pub(super) struct Owner {
     /// `None` where the token may not see them, which is not "no groups".
     pub(super) groups: Option<Vec<String>>,
     admin: bool,
-    addresses: Vec<(String, String)>,
+    contacts: Vec<(String, String)>,
 }
 
 /// A server, and whether its spawner's state was shown.
@@ -54,7 +54,7 @@ pub(super) fn owner(model: &RawValue) -> Result<(Owner, Fields<'_>), Skipped> {
             name: name.clone(),
             groups: model.optional("groups")?,
             admin: model.optional("admin")?.unwrap_or(false),
-            addresses: addresses(&model),
+            contacts: contacts(&model),
         };
         Ok((owner, servers(&model)?))
     };
@@ -70,13 +70,13 @@ fn servers<'a>(model: &Fields<'a>) -> Result<Fields<'a>, String> {
     json::object(servers).map_err(|why| format!("`servers` is {why}"))
 }
 
-/// Every text of `user_info` (Hub 6) that may be an address, and the mail of `auth_state`, whose other
-/// texts are secrets.
-fn addresses(model: &Fields<'_>) -> Vec<(String, String)> {
+/// Of `user_info` (Hub 6) every text that may be an address, and the time zone, both as OpenID Connect
+/// names them; of `auth_state`, whose other texts are secrets, the mail.
+fn contacts(model: &Fields<'_>) -> Vec<(String, String)> {
     let texts = |source: &'static str| {
         let fields = model.get(source).and_then(|value| json::object(value).ok());
         let found = |(key, value): (&str, &RawValue)| {
-            let text = json::text(value).filter(|text| text.contains('@'))?;
+            let text = json::text(value).filter(|text| key == "zoneinfo" || text.contains('@'))?;
             Some((format!("{source}.{key}"), text))
         };
         fields.map(|fields| fields.iter().filter_map(found).collect::<Vec<_>>()).unwrap_or_default()
@@ -106,7 +106,7 @@ impl Owner {
             last_activity: model.stamp("last_activity")?,
             pending,
             ready,
-            addresses: self.addresses.clone(),
+            contacts: self.contacts.clone(),
             spawner: state.map_or_else(SpawnerState::default, spawner::read),
             path: path(model.optional("url")?.unwrap_or_default()),
         };

@@ -15,6 +15,11 @@ pub(super) fn subject_name(text: &str) -> String {
     shorten(&clean(text), IN_SUBJECT)
 }
 
+/// Any text as one line.
+pub(super) fn line(text: &str) -> String {
+    shorten(&clean(text), 400)
+}
+
 /// Enough of a card's UUID to find it in a list of a node's cards: `GPU-5d1f0a2b`.
 pub(super) fn card(id: &str) -> String {
     name(&id.chars().take(12).collect::<String>())

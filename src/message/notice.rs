@@ -51,6 +51,8 @@ pub struct SessionNotice {
     pub limit: LimitKind,
     /// The earliest instant of a stop.
     pub deadline: Timestamp,
+    /// How many wait for a card, where it is idle only by the limits for that.
+    pub waiting: Option<u32>,
 }
 
 /// One card of a session.
@@ -81,13 +83,22 @@ pub struct StoppedNotice {
     pub page: Option<String>,
 }
 
-/// Idle sessions whose owners have no known mail address.
+/// Why an owner gets no mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// No address is known; where it was looked for, as the config spells it (`user_info.email`).
+    NoAddress(Vec<String>),
+    /// The mail server refused the address for good; its answer, which holds no whole address.
+    Refused(String),
+}
+
+/// Idle sessions whose owner gets no mail.
 #[derive(Clone, Debug)]
-pub struct NoAddressNotice {
+pub struct UnreachableNotice {
     /// The sessions, at least one.
     pub sessions: Vec<SessionNotice>,
-    /// Where addresses were looked for, as the config spells it (`user_info.email`).
-    pub tried: Vec<String>,
+    /// Why.
+    pub why: Unreachable,
     /// The zone in which instants are written.
     pub zone: TimeZone,
     /// Absolute address of the service's page.

@@ -7,7 +7,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, syntax::SyntaxConfig
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-use super::{MessageError, foreign, measures, reasons, sentences};
+use super::{foreign, measures, reasons, sentences};
 use crate::domain::ServerId;
 use crate::policy::{BusyReason, Idle, ProtectedReason, UnknownReason, Verdict};
 
@@ -36,9 +36,17 @@ static ENVIRONMENT: LazyLock<Result<Environment<'static>, minijinja::Error>> = L
     Ok(templates)
 });
 
+/// A page could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the page `{template}` could not be written; please report this as a bug: {source}")]
+pub struct PageError {
+    template: &'static str,
+    source: minijinja::Error,
+}
+
 /// Writes the page called `name`.
-pub fn page(name: &'static str, view: &impl Serialize) -> Result<String, MessageError> {
-    let failed = |source| MessageError { template: name, source };
+pub fn page(name: &'static str, view: &impl Serialize) -> Result<String, PageError> {
+    let failed = |source| PageError { template: name, source };
     let broken = |error: &minijinja::Error| minijinja::Error::new(error.kind(), error.to_string());
     let templates = ENVIRONMENT.as_ref().map_err(|error| failed(broken(error)))?;
     templates.get_template(&format!("{name}.html")).and_then(|t| t.render(Serde(view))).map_err(failed)
@@ -129,6 +137,9 @@ fn in_use(reason: &BusyReason, now: Timestamp, zone: &TimeZone) -> String {
             format!("{} was active {}.", capital(&reasons::use_sign(sign.as_ref())), moment(*at, now, zone))
         }
         BusyReason::Present(at) => format!("Somebody was there {}.", moment(*at, now, zone)),
+        BusyReason::Waiting(_) => {
+            format!("{}.", capital(&reasons::verdict(&Verdict::Busy(reason.clone()))))
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{bytes_in_words, foreign};
 use crate::domain::Hold;
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, LONGEST_REASON, Lifted,
-    LimitKind, ProtectedReason, UnknownReason, UseSign, Verdict,
+    LimitKind, ProtectedReason, RuleOddity, UnknownReason, UseSign, UserStays, Verdict, Waiting,
 };
 
 /// The word for a verdict, as in metrics and tables.
@@ -29,10 +29,24 @@ pub fn verdict(verdict: &Verdict) -> String {
     }
 }
 
+/// Why a user is not deleted.
+pub fn user_stays(why: UserStays) -> String {
+    match why {
+        UserStays::Admin => "the user is an admin".to_owned(),
+        UserStays::HasServer => "a server of the user runs".to_owned(),
+        UserStays::Keeps => "the user keeps a session".to_owned(),
+        UserStays::Seen(at) => format!("the user was there at {}", time(at)),
+        UserStays::Unknown => "the Hub does not say when the user was last there".to_owned(),
+    }
+}
+
 fn busy(reason: &BusyReason) -> String {
     match reason {
         BusyReason::Card(at) => format!("a card worked at {}", time(*at)),
         BusyReason::Kernel => "a kernel is computing".to_owned(),
+        BusyReason::Waiting(all) => all.first().map_or_else(String::new, |longest| {
+            format!("{} is busy since {}, while card and CPU rest", waiting(longest), time(longest.since))
+        }),
         BusyReason::Cpu(cores) => format!("its processes use {cores:.1} CPU cores"),
         BusyReason::Used(at, sign) => match sign {
             Some(UseSign::Hub) => format!("the Hub noted activity at {}", time(*at)),
@@ -59,6 +73,11 @@ pub fn use_sign(sign: Option<&UseSign>) -> String {
     }
 }
 
+/// Which kernel waits.
+pub fn waiting(waiting: &Waiting) -> String {
+    format!("kernel {}", foreign::name(waiting.notebook.as_ref().unwrap_or(&waiting.kernel)))
+}
+
 /// `work/analysis.ipynb holds 35.4 GiB on GPU-5d1f0a2b`; nothing where it is no kernel.
 pub fn hold(hold: &Hold) -> Option<String> {
     let name = match (&hold.notebook, &hold.kernel) {
@@ -76,12 +95,15 @@ fn idle(idle: &Idle) -> String {
         IdleKind::Held => "it holds card memory and computes nothing",
         IdleKind::Reserved => "it has cards allocated and no process on them",
         IdleKind::NoCard => "it holds no card",
+        IdleKind::AtWork => "it is at work",
     };
     let limit = match idle.limit {
         LimitKind::Nobody => "no card, kernel, terminal or person has been active",
         LimitKind::Connected => "somebody is connected, but no card, kernel or terminal has been active",
         LimitKind::CardUnused => "whatever else moves, the cards have done nothing",
         LimitKind::Inactive => "the Hub has seen no activity",
+        LimitKind::BusyKernel => "a kernel is busy while card and CPU rest, and nothing else has been used",
+        LimitKind::MaxAge if idle.kind == IdleKind::AtWork => "the server is older than `max_age`; it runs",
         LimitKind::MaxAge => "the server is older than `max_age` and its cards rest; it runs",
     };
     format!("{limit} since {}; {kind}", time(idle.since))
@@ -135,6 +157,9 @@ pub fn held_back(why: &HeldBack) -> String {
         HeldBack::Budget(allowed) => format!("this cycle has stopped {allowed}, the most it may"),
         HeldBack::Hours(opening) => format!("nothing is stopped before {}", time(*opening)),
         HeldBack::NoMail => "its owner cannot be warned: there is no [mail] section".to_owned(),
+        HeldBack::EnoughForDemand(waiting) => {
+            format!("others have been idle for longer, and only {waiting} wait for a card")
+        }
         HeldBack::Interrupted(again) => {
             format!(
                 "sending its warning was cut short and may have succeeded; not again before {}",
@@ -184,6 +209,23 @@ pub fn lifted(lifted: &Lifted) -> String {
     )
 }
 
+/// What is odd about a rule, and what follows from it.
+pub fn rule_oddity(rule: &str, oddity: &RuleOddity) -> String {
+    let why = match oddity {
+        RuleOddity::Shadowed(earlier) => {
+            format!("can never match: \"{earlier}\" before it takes every session that it would")
+        }
+        RuleOddity::EmptyCondition(field) => format!("can never match: `{field}` lists nothing"),
+        RuleOddity::ExemptionEnded(end) => {
+            format!("exempts nobody: its `until` passed at {}, so it protects no longer", time(*end))
+        }
+        RuleOddity::NothingMatches(field, pattern) => {
+            format!("`{pattern}` in `{field}` matches nothing there is now")
+        }
+    };
+    format!("\"{rule}\" {why}")
+}
+
 /// What is done about a session, or why nothing is.
 pub fn would_do(decision: &Decision) -> String {
     match (&decision.action, &decision.held_back) {
@@ -200,6 +242,8 @@ pub fn action_words(action: &Action) -> &'static str {
         Action::Remind { .. } => "remind its owner",
         Action::Stop => "stop it",
         Action::Unmark => "take its warning back",
+        Action::Withdraw => "tell its owner that the warning was taken back",
+        Action::Notice(_) => "tell its owner that a kernel has waited for long",
     }
 }
 
@@ -212,4 +256,9 @@ pub fn time(at: Timestamp) -> String {
 pub fn length(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
     humantime::format_duration(std::time::Duration::from_secs(seconds)).to_string()
+}
+
+/// Time of cards in hours, to a tenth: `41.5`.
+pub fn gpu_hours(time: SignedDuration) -> String {
+    format!("{:.1}", time.as_secs_f64() / 3600.0)
 }

@@ -4,8 +4,16 @@ use crate::policy::{IdleKind, LimitKind};
 
 /// Why this session is meant. `cards` is how many it holds.
 pub(super) fn why(kind: IdleKind, limit: LimitKind, cards: usize) -> String {
-    if limit == LimitKind::MaxAge {
-        return "The server has run for as long as a server may run here.".to_owned();
+    let old = "The server has run for as long as a server may run here.";
+    match (limit, kind) {
+        (LimitKind::MaxAge, IdleKind::AtWork) => {
+            return format!("{old} Work is running on it now, and ends with it.");
+        }
+        (LimitKind::MaxAge, _) => return old.to_owned(),
+        (LimitKind::BusyKernel, _) => {
+            return "A cell is still running, but neither the GPU nor the CPU does anything for it: it may be waiting for an answer, for a file, or for another program.".to_owned();
+        }
+        _ => {}
     }
     let somebody = match limit {
         LimitKind::Nobody | LimitKind::Inactive => "Nobody has used the server.",
@@ -15,7 +23,7 @@ pub(super) fn why(kind: IdleKind, limit: LimitKind, cards: usize) -> String {
         LimitKind::CardUnused => {
             "After this long only the GPU counts: open tabs, and code that does not use the GPU, do not."
         }
-        LimitKind::MaxAge => "",
+        LimitKind::BusyKernel | LimitKind::MaxAge => "",
     };
     match card(kind, cards) {
         Some(card) => format!("{card} {somebody}"),
@@ -37,7 +45,7 @@ fn card(kind: IdleKind, cards: usize) -> Option<String> {
         IdleKind::Reserved if cards == 1 => {
             "The GPU is reserved for this server, but no program uses it.".to_owned()
         }
-        IdleKind::NoCard => return None,
+        IdleKind::NoCard | IdleKind::AtWork => return None,
         IdleKind::Reserved => "The GPUs are reserved for this server, but no program uses them.".to_owned(),
     })
 }
@@ -52,6 +60,9 @@ pub(super) fn remedy(limit: LimitKind) -> &'static str {
         LimitKind::CardUnused => {
             "run something on the GPU. Opening the notebook is not enough, and neither is code that does not use the GPU. If you do not need a GPU, please move to a server without one."
         }
+        LimitKind::BusyKernel => {
+            "answer what the cell asks for, or interrupt it (Kernel, then Interrupt). Opening the notebook is not enough."
+        }
         LimitKind::MaxAge => {
             "save your work, then stop the server and start it anew when it suits you. Using it does not change the time."
         }
@@ -62,8 +73,17 @@ pub(super) fn remedy(limit: LimitKind) -> &'static str {
 pub(super) fn in_brief(limit: LimitKind, cards: usize) -> &'static str {
     match (limit, cards) {
         (LimitKind::MaxAge, _) => "time limit reached",
+        (LimitKind::BusyKernel, _) => "a cell has waited for long",
         (_, 0) => "idle server",
         (_, 1) => "idle GPU",
         _ => "idle GPUs",
+    }
+}
+
+/// Why the time was shorter than usual.
+pub(super) fn demand(waiting: u32) -> String {
+    match waiting {
+        1 => "Somebody is waiting for a GPU, so the time is shorter than usual.".to_owned(),
+        n => format!("{n} others are waiting for a GPU, so the time is shorter than usual."),
     }
 }

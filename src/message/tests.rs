@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::*;
 use crate::domain::{GpuId, Hold, ServerId, UserName};
-use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, UseSign};
+use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, RuleOddity, UseSign};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -34,6 +34,7 @@ fn session(server: ServerId) -> SessionNotice {
         kind: IdleKind::Held,
         limit: LimitKind::Nobody,
         deadline: at("11:10:37"),
+        waiting: None,
     }
 }
 
@@ -53,19 +54,19 @@ fn one() -> OwnerNotice {
 }
 
 /// The whole mail, as one text to look at.
-fn shown(mail: Result<Mail, MessageError>) -> String {
+fn shown(mail: Result<Mail, WordingError>) -> String {
     let mail = mail.unwrap();
     format!("Subject: {}\n\n{}\n{}", mail.subject, mail.text, mail.html)
 }
 
 #[test]
 fn one_server() {
-    insta::assert_snapshot!(shown(warning(&one())));
+    insta::assert_snapshot!(shown(Wording::default().warning(&one())));
 }
 
 #[test]
 fn where_only_mail_is_sent_nothing_is_threatened() {
-    let mail = warning(&OwnerNotice { stops_follow: false, ..one() }).unwrap();
+    let mail = Wording::default().warning(&OwnerNotice { stops_follow: false, ..one() }).unwrap();
     assert_eq!(mail.subject, "[gpu-culler] alice/training: idle GPU, please have a look");
     for body in [&mail.text, &mail.html] {
         assert!(body.contains("Nothing is stopped automatically"), "{body}");
@@ -100,7 +101,7 @@ fn several_servers_share_one_mail_and_the_first_deadline_leads() {
         zone: berlin,
         ..notice(vec![session(ServerId::new("alice", "training")), connected, unused])
     };
-    insta::assert_snapshot!(shown(warning(&several)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&several)));
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn a_server_without_known_notebook_and_page() {
     bare.page = None;
     bare.sessions[0].notebooks.clear();
     bare.sessions[0].server = ServerId::new("alice", "");
-    insta::assert_snapshot!(shown(warning(&bare)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&bare)));
 }
 
 #[test]
@@ -122,13 +123,13 @@ fn a_card_that_was_never_used() {
         present: None,
         ..unused.sessions[0].clone()
     };
-    insta::assert_snapshot!(shown(warning(&unused)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&unused)));
 }
 
 #[test]
 fn long_names_are_cut_in_the_subject() {
     let long = notice(vec![session(ServerId::new("anna-maria-".repeat(8), "x".repeat(300)))]);
-    insta::assert_snapshot!(shown(warning(&long)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&long)));
 }
 
 #[test]
@@ -139,17 +140,17 @@ fn names_can_neither_reorder_the_mail_nor_become_markup() {
     ))]);
     hostile.sessions[0].notebooks = vec!["\u{2067}x\u{2069}\"><img src=x>.ipynb".to_owned()];
     hostile.page = Some("javascript:alert(1)".to_owned());
-    insta::assert_snapshot!(shown(warning(&hostile)));
+    insta::assert_snapshot!(shown(Wording::default().warning(&hostile)));
 }
 
 #[test]
 fn a_reminder() {
-    insta::assert_snapshot!(shown(reminder(&one())));
+    insta::assert_snapshot!(shown(Wording::default().reminder(&one())));
 }
 
 #[test]
 fn a_stop() {
-    insta::assert_snapshot!(shown(stopped(&StoppedNotice {
+    insta::assert_snapshot!(shown(Wording::default().stopped(&StoppedNotice {
         owner: UserName("alice".to_owned()),
         session: session(ServerId::new("alice", "training")),
         warned_at: at("10:10:02"),
@@ -159,20 +160,33 @@ fn a_stop() {
     })));
 }
 
-#[test]
-fn an_owner_without_address() {
-    insta::assert_snapshot!(shown(no_address(&NoAddressNotice {
-        sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", "")),],
-        tried: vec!["user_info.email".to_owned(), "auth_state.email".to_owned()],
+fn unreachable(why: Unreachable) -> UnreachableNotice {
+    UnreachableNotice {
+        sessions: vec![session(ServerId::new("alice", "training")), session(ServerId::new("svc<b>", ""))],
+        why,
         zone: TimeZone::UTC,
         page: None,
         now: at("10:10:00"),
-    })));
+    }
+}
+
+#[test]
+fn an_owner_without_address() {
+    let tried = vec!["user_info.email".to_owned(), "auth_state.email".to_owned()];
+    let notice = unreachable(Unreachable::NoAddress(tried));
+    insta::assert_snapshot!(shown(Wording::default().unreachable(&notice)));
+}
+
+#[test]
+fn an_owner_whose_address_is_refused() {
+    let answer = "mail server m:25, naming the recipient: 550 5.1.1 no such <b>user</b>".to_owned();
+    let notice = unreachable(Unreachable::Refused(answer));
+    insta::assert_snapshot!(shown(Wording::default().unreachable(&notice)));
 }
 
 #[test]
 fn a_freeze() {
-    insta::assert_snapshot!(shown(frozen(&FrozenNotice {
+    insta::assert_snapshot!(shown(Wording::default().frozen(&FrozenNotice {
         turned_idle: 14,
         watched: 20,
         limit_percent: 50,
@@ -189,11 +203,12 @@ fn each_limit_has_its_own_remedy() {
         (LimitKind::Nobody, "run a cell, any cell. Nothing else is needed."),
         (LimitKind::Connected, "Having the notebook open in a browser tab is not enough."),
         (LimitKind::CardUnused, "run something on the GPU. Opening the notebook is not enough"),
+        (LimitKind::BusyKernel, "answer what the cell asks for, or interrupt it"),
         (LimitKind::MaxAge, "Using it does not change the time."),
     ] {
         let mut notice = one();
         notice.sessions[0].limit = limit;
-        let mail = warning(&notice).unwrap();
+        let mail = Wording::default().warning(&notice).unwrap();
         assert!(mail.text.contains(remedy), "{limit:?}: {}", mail.text);
         assert!(mail.html.contains(remedy), "{limit:?}: {}", mail.html);
     }
@@ -203,9 +218,95 @@ fn each_limit_has_its_own_remedy() {
 fn an_old_server_is_not_called_idle() {
     let mut old = one();
     old.sessions[0].limit = LimitKind::MaxAge;
-    let mail = warning(&old).unwrap();
+    let mail = Wording::default().warning(&old).unwrap();
     assert_eq!(mail.subject, "[gpu-culler] alice/training: time limit reached, stops Tue 1 Dec 11:10 UTC");
     assert!(!mail.text.contains("Unused for"), "{}", mail.text);
+    assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
+}
+
+#[test]
+fn a_warning_that_was_taken_back() {
+    let withdrawn = |server, why| WithdrawnSession { server, deadline: at("11:10:37"), why };
+    let kept = Recovery::Kept { by: "bob".to_owned(), until: at("19:00:00") };
+    insta::assert_snapshot!(shown(Wording::default().withdrawn(&WithdrawnNotice {
+        owner: UserName("alice".to_owned()),
+        sessions: vec![
+            withdrawn(ServerId::new("alice", ""), Recovery::Used),
+            withdrawn(ServerId::new("alice", "training"), kept),
+        ],
+        zone: TimeZone::UTC,
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+    })));
+}
+
+#[test]
+fn each_recovery_has_its_sentence() {
+    let kept = |by: &str| Recovery::Kept { by: by.to_owned(), until: at("19:00:00") };
+    for (why, sentence) in [
+        (Recovery::Used, "It is in use again, or may rest for longer than before."),
+        (kept("alice"), "You keep it until Tue 1 Dec 2026 19:00 (UTC)."),
+        (kept("b<o>b"), "b<o>b keeps it until Tue 1 Dec 2026 19:00 (UTC)."),
+        (Recovery::Exempt, "It is left alone now."),
+        (Recovery::Uncertain, "It could not be watched for a while"),
+    ] {
+        let session =
+            WithdrawnSession { server: ServerId::new("alice", "training"), deadline: at("11:10:37"), why };
+        let notice = WithdrawnNotice {
+            owner: UserName("alice".to_owned()),
+            sessions: vec![session],
+            zone: TimeZone::UTC,
+            page: None,
+        };
+        let mail = Wording::default().withdrawn(&notice).unwrap();
+        assert_eq!(mail.subject, "[gpu-culler] alice/training: not going to be stopped");
+        assert!(mail.text.contains(sentence), "{}", mail.text);
+        assert!(!mail.html.contains("<o>"), "{}", mail.html);
+    }
+}
+
+#[test]
+fn a_cell_that_has_waited_for_nine_hours() {
+    let kernel = |notebook: Option<&str>, server: &str, since| WaitingKernel {
+        server: ServerId::new("alice", server),
+        kernel: "5e1f".to_owned(),
+        notebook: notebook.map(ToOwned::to_owned),
+        since,
+    };
+    let notice = WaitingNotice {
+        owner: UserName("alice".to_owned()),
+        kernels: vec![kernel(Some("work/<wait>.ipynb"), "training", at("01:10:00"))],
+        zone: TimeZone::UTC,
+        page: None,
+        now: at("10:10:00"),
+    };
+    let one = Wording::default().waiting(&notice).unwrap();
+    assert_eq!(one.subject, "[gpu-culler] alice/training: your cell has waited 9 hours");
+    let kernels = vec![notice.kernels[0].clone(), kernel(None, "", at("08:00:00"))];
+    insta::assert_snapshot!(shown(Wording::default().waiting(&WaitingNotice { kernels, ..notice })));
+}
+
+#[test]
+fn whoever_is_warned_for_demand_is_told_how_many_wait() {
+    for (waiting, words) in [
+        (1, "Somebody is waiting for a GPU, so the time is shorter than usual."),
+        (3, "3 others are waiting for a GPU, so the time is shorter than usual."),
+    ] {
+        let mut notice = one();
+        notice.sessions[0].waiting = Some(waiting);
+        let mail = Wording::default().warning(&notice).unwrap();
+        assert!(mail.text.contains(words) && mail.html.contains(words), "{}", mail.text);
+    }
+}
+
+#[test]
+fn an_old_server_at_work_is_told_that_its_work_ends_with_it() {
+    let mut old = one();
+    old.sessions[0].limit = LimitKind::MaxAge;
+    old.sessions[0].kind = IdleKind::AtWork;
+    let mail = Wording::default().warning(&old).unwrap();
+    for body in [&mail.text, &mail.html] {
+        assert!(body.contains("Work is running on it now, and ends with it."), "{body}");
+    }
     assert!(!mail.text.contains("nothing is being computed"), "{}", mail.text);
 }
 
@@ -232,4 +333,49 @@ fn the_words_about_keeps_and_a_lifted_freeze() {
     let mut words = vec![reasons::kept(&keep), reasons::lifted(&lifted)];
     words.extend(refused.iter().map(reasons::keep_refused));
     insta::assert_snapshot!(words.join("\n"));
+}
+
+fn ending() -> EndingNotice {
+    EndingNotice {
+        rule: "standby batch".to_owned(),
+        owner: "mlops".to_owned(),
+        owner_known: true,
+        reason: "nightly scoring".to_owned(),
+        servers: vec![ServerId::new("svc-scoring", ""), ServerId::new("svc-scoring", "spare")],
+        idle: SignedDuration::from_mins(2490),
+        counted_since: Some(at("00:00:00")),
+        end: at("00:00:00") + SignedDuration::from_hours(7 * 24),
+        zone: TimeZone::get("Europe/Berlin").unwrap(),
+        page: Some("https://hub.example.org/services/gpu-culler/".to_owned()),
+        now: at("10:10:00"),
+    }
+}
+
+#[test]
+fn an_exemption_that_ends() {
+    insta::assert_snapshot!(shown(Wording::default().exemption_ends(&ending())));
+}
+
+#[test]
+fn an_exemption_that_protects_nobody_and_whose_owner_has_no_address() {
+    let notice = EndingNotice {
+        owner_known: false,
+        servers: Vec::new(),
+        counted_since: None,
+        page: None,
+        rule: "<b>\u{202e}".to_owned(),
+        ..ending()
+    };
+    insta::assert_snapshot!(shown(Wording::default().exemption_ends(&notice)));
+}
+
+#[test]
+fn what_is_odd_about_a_rule_is_said_in_a_sentence() {
+    let odd = [
+        RuleOddity::Shadowed("everybody".to_owned()),
+        RuleOddity::EmptyCondition("users"),
+        RuleOddity::ExemptionEnded(at("10:00:00")),
+        RuleOddity::NothingMatches("gpu_models", "*H200*".to_owned()),
+    ];
+    insta::assert_snapshot!(odd.map(|oddity| reasons::rule_oddity("standby", &oddity)).join("\n"));
 }

@@ -4,8 +4,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    CardNotice, FrozenNotice, NoAddressNotice, OwnerNotice, SessionNotice, StoppedNotice, foreign, measures,
-    pages, reasons, sentences,
+    CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
+    foreign, measures, pages, reasons, sentences,
 };
 use crate::domain::{Hold, ServerId};
 use crate::policy::LimitKind;
@@ -37,12 +37,15 @@ pub(super) struct StoppedView {
     page: Option<String>,
 }
 
-/// For `admin_no_address`.
+/// For `admin_unreachable`.
 #[derive(Serialize)]
-pub(super) struct NoAddressView {
+pub(super) struct UnreachableView {
     subject_name: String,
     sessions: Vec<SessionView>,
-    tried: String,
+    /// Where an address was looked for, if none was found.
+    tried: Option<String>,
+    /// Why the mail server refused it, if one was found.
+    refused: Option<String>,
     page: Option<String>,
 }
 
@@ -66,6 +69,8 @@ struct SessionView {
     stops: String,
     remedy: &'static str,
     why: String,
+    /// `3 others wait for a GPU, …`, where that is why the limit is so short.
+    demand: Option<String>,
     /// `Unused for 1 hour 5 minutes, since …`
     since: String,
     rows: Vec<Row>,
@@ -118,16 +123,21 @@ impl StoppedView {
     }
 }
 
-impl NoAddressView {
-    pub(super) fn of(notice: &NoAddressNotice) -> Self {
+impl UnreachableView {
+    pub(super) fn of(notice: &UnreachableNotice) -> Self {
         let name = match notice.sessions.as_slice() {
             [only] => server_id(&only.server),
             several => format!("{} servers", several.len()),
         };
+        let (tried, refused) = match &notice.why {
+            Unreachable::NoAddress(tried) => (Some(tried.join(", ")), None),
+            Unreachable::Refused(answer) => (None, Some(foreign::line(answer))),
+        };
         Self {
             subject_name: foreign::subject_name(&name),
             sessions: notice.sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
-            tried: notice.tried.join(", "),
+            tried,
+            refused,
             page: page(notice.page.as_deref()),
         }
     }
@@ -154,6 +164,7 @@ impl SessionView {
         let state = match session.limit {
             LimitKind::MaxAge => "Running",
             LimitKind::CardUnused => "GPU unused",
+            LimitKind::BusyKernel => "Waiting",
             LimitKind::Nobody | LimitKind::Connected | LimitKind::Inactive => "Unused",
         };
         Self {
@@ -162,6 +173,7 @@ impl SessionView {
             stops: measures::deadline_in_words(session.deadline, zone),
             remedy: sentences::remedy(session.limit),
             why: sentences::why(session.kind, session.limit, session.cards.len()),
+            demand: session.waiting.map(sentences::demand),
             since: format!("{state} for {lasted}, since {since}."),
             rows: rows(session, now, zone),
         }
@@ -239,7 +251,7 @@ fn first_few(names: &[String]) -> String {
 }
 
 /// `alice` for the default server, which has no name, and `alice/training` for a named one.
-fn server_id(server: &ServerId) -> String {
+pub(super) fn server_id(server: &ServerId) -> String {
     if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
 }
 
@@ -253,6 +265,6 @@ fn page_of(base: Option<&str>, sessions: &[SessionNotice]) -> Option<String> {
 }
 
 /// Only an address that a browser opens may become a link.
-fn page(page: Option<&str>) -> Option<String> {
+pub(super) fn page(page: Option<&str>) -> Option<String> {
     page.filter(|url| url.starts_with("https://") || url.starts_with("http://")).map(ToOwned::to_owned)
 }

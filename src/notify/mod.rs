@@ -1,15 +1,17 @@
-//! Delivers mails: to a mail server by SMTP, or into a directory.
+//! Delivers mails: to a mail server by SMTP, to the local sendmail, or into a directory.
 //!
-//! A delivery ends in a [`Receipt`], which exists only once the mail server took the responsibility
-//! for the mail (its final 250), or in a [`DeliveryError`] that says whether trying again can help.
+//! A delivery ends in a [`Receipt`], which exists only once the other side took the responsibility
+//! for the mail (the mail server's final 250, sendmail's exit code 0), or in a [`DeliveryError`] that says whether trying again can help.
 //! What the mails say and who gets one is decided elsewhere.
 
 mod compose;
 mod directory;
 mod failure;
 mod mask;
+mod sendmail;
 mod server;
 mod smtp;
+mod webhook;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +21,7 @@ use secrecy::SecretString;
 
 pub use mask::mask;
 pub use server::{MailServer, ServerError, Tls};
+pub use webhook::{Announcer, Webhook, WebhookSettings};
 
 /// How mails leave.
 #[derive(Clone, Debug)]
@@ -58,7 +61,7 @@ pub struct OutgoingMail {
 /// Proof that a mail was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// The mail server's final answer (`250 2.0.0 queued as 7`), or the file written.
+    /// The mail server's final answer (`250 2.0.0 queued as 7`), sendmail's, or the file written.
     pub answer: String,
 }
 
@@ -77,7 +80,7 @@ pub enum DeliveryError {
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     /// `ca_file` cannot be read.
-    #[error("cannot read the certificates in {path} ([mail] ca_file)")]
+    #[error("cannot read the certificates in {path} (ca_file)")]
     CaFile {
         /// The file.
         path: PathBuf,
@@ -90,10 +93,13 @@ pub enum NotifyError {
         /// The file.
         path: PathBuf,
     },
+    /// The webhook's address is none. It is not repeated, since it is a secret.
+    #[error("[webhook] url_file must hold an address like https://hooks.example.org/services/...")]
+    WebhookUrl,
     /// TLS cannot be set up.
-    #[error("cannot set up TLS for the mail server {server}: {reason}")]
+    #[error("cannot set up TLS for {server}: {reason}")]
     Tls {
-        /// The mail server.
+        /// The mail server or the webhook's host.
         server: String,
         /// What the TLS library said.
         reason: String,
@@ -121,6 +127,7 @@ pub struct Mailer {
 enum Route {
     Smtp(smtp::Relay),
     Directory(PathBuf),
+    Sendmail(sendmail::Program),
 }
 
 impl Mailer {
@@ -131,6 +138,9 @@ impl Mailer {
                 Route::Smtp(smtp::Relay::new(host, *port, *tls, &settings)?)
             }
             MailServer::Directory(directory) => Route::Directory(directory.clone()),
+            MailServer::Sendmail(path) => {
+                Route::Sendmail(sendmail::Program { path: path.clone(), timeout: settings.timeout })
+            }
         };
         Ok(Self { from: settings.from, route })
     }
@@ -143,6 +153,7 @@ impl Mailer {
             Route::Directory(directory) => {
                 directory::write(directory, &mail.message_id, letter.content).await
             }
+            Route::Sendmail(program) => program.deliver(&letter).await,
         }
     }
 
@@ -151,6 +162,7 @@ impl Mailer {
         match &self.route {
             Route::Smtp(relay) => relay.check().await,
             Route::Directory(directory) => directory::check(directory).await,
+            Route::Sendmail(program) => program.check(),
         }
     }
 }
@@ -160,6 +172,7 @@ impl std::fmt::Debug for Mailer {
         let route = match &self.route {
             Route::Smtp(relay) => relay.to_string(),
             Route::Directory(directory) => directory.display().to_string(),
+            Route::Sendmail(program) => program.path.display().to_string(),
         };
         f.debug_struct("Mailer").field("route", &route).finish()
     }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// Where mails go: `smtp://host:587`, `smtps://host:465` or `file:///directory`.
+/// Where mails go: `smtp://host:587`, `smtps://host:465`, `sendmail` or `file:///directory`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailServer {
     /// A mail server.
@@ -21,6 +21,8 @@ pub enum MailServer {
     },
     /// A directory into which each mail is written as a file.
     Directory(PathBuf),
+    /// A program that takes a mail on its standard input, as sendmail does.
+    Sendmail(PathBuf),
 }
 
 /// How a connection to a mail server is encrypted.
@@ -35,6 +37,9 @@ pub enum Tls {
 }
 
 impl MailServer {
+    /// Where sendmail and its replacements (Postfix, Exim, msmtp, nullmailer) are found.
+    const SENDMAIL: &str = "/usr/sbin/sendmail";
+
     /// Whether what is sent stays on this machine.
     pub(super) fn is_loopback(host: &str) -> bool {
         host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
@@ -46,12 +51,12 @@ impl MailServer {
 pub enum ServerError {
     /// Not a URL.
     #[error(
-        "the mail server is no URL: write smtp://mail.example.org:587, smtps://mail.example.org:465 or file:///var/spool/gpu-culler"
+        "the mail server is no URL: write smtp://mail.example.org:587, smtps://mail.example.org:465, sendmail or file:///var/spool/gpu-culler"
     )]
     NoUrl,
     /// An unknown scheme.
     #[error(
-        "a mail server cannot begin with `{0}:`: use smtp:// (STARTTLS), smtps:// (TLS) or file:/// (a directory); for a local sendmail, smtp://127.0.0.1:25?tls=none"
+        "a mail server cannot begin with `{0}:`: use smtp:// (STARTTLS), smtps:// (TLS), sendmail or file:/// (a directory)"
     )]
     Scheme(String),
     /// A user name or password inside the URL.
@@ -73,12 +78,18 @@ pub enum ServerError {
         "a directory for mails is written with three slashes and an absolute path: file:///var/spool/gpu-culler"
     )]
     Directory,
+    /// A program that is not absolute.
+    #[error("sendmail's path must be absolute: sendmail:/usr/sbin/sendmail")]
+    Sendmail,
 }
 
 impl FromStr for MailServer {
     type Err = ServerError;
 
     fn from_str(written: &str) -> Result<Self, ServerError> {
+        if written == "sendmail" {
+            return Ok(Self::Sendmail(Self::SENDMAIL.into()));
+        }
         let (scheme, rest) = written.split_once(':').ok_or(ServerError::NoUrl)?;
         match scheme {
             "smtp" | "smtps" if rest.contains('@') => Err(ServerError::Credentials),
@@ -89,6 +100,8 @@ impl FromStr for MailServer {
                 let path = url.to_file_path().map_err(|()| ServerError::Directory)?;
                 Ok(Self::Directory(path))
             }
+            "sendmail" if rest.starts_with('/') => Ok(Self::Sendmail(rest.into())),
+            "sendmail" => Err(ServerError::Sendmail),
             // A scheme is short and plain; anything else may be the beginning of a secret.
             other if other.len() <= 10 && !rest.contains('@') => Err(ServerError::Scheme(other.to_owned())),
             _ => Err(ServerError::NoUrl),
@@ -123,6 +136,7 @@ impl fmt::Display for MailServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directory(directory) => write!(f, "file://{}", directory.display()),
+            Self::Sendmail(program) => write!(f, "sendmail:{}", program.display()),
             Self::Smtp { host, port, tls } => {
                 let scheme = if *tls == Tls::Implicit { "smtps" } else { "smtp" };
                 let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
@@ -163,6 +177,8 @@ mod tests {
             ("smtp://127.0.0.1?tls=none", smtp("127.0.0.1", 25, Tls::None), "smtp://127.0.0.1:25?tls=none"),
             ("smtp://relay:2525?tls=none", smtp("relay", 2525, Tls::None), "smtp://relay:2525?tls=none"),
             ("smtp://[::1]:25?tls=none", smtp("::1", 25, Tls::None), "smtp://[::1]:25?tls=none"),
+            ("sendmail", MailServer::Sendmail("/usr/sbin/sendmail".into()), "sendmail:/usr/sbin/sendmail"),
+            ("sendmail:/opt/msmtp", MailServer::Sendmail("/opt/msmtp".into()), "sendmail:/opt/msmtp"),
             ("file:///var/spool/x", MailServer::Directory("/var/spool/x".into()), "file:///var/spool/x"),
         ] {
             assert_eq!(written.parse(), Ok(server.clone()), "{written}");
@@ -176,7 +192,8 @@ mod tests {
             ("", "is no URL"),
             ("mail.example.org", "is no URL"),
             ("http://mail.example.org", "begin with `http:`"),
-            ("sendmail:", "smtp://127.0.0.1:25?tls=none"),
+            ("sendmail:", "must be absolute"),
+            ("sendmail:msmtp", "must be absolute"),
             ("smtp://", "names no host"),
             ("smtp:mail.example.org", "names no host"),
             ("smtp://mail.example.org/inbox", "found `/inbox`"),

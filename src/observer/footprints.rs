@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::ServerId;
+use crate::domain::{Server, ServerId};
 
 /// How far the proxy's clock and ours, or its stamp and the answer's end, may lie apart.
 const SLACK: SignedDuration = SignedDuration::from_secs(2);
@@ -20,8 +20,8 @@ pub struct Footprints {
     servers: BTreeMap<ServerId, Trail>,
 }
 
-/// What is known of one run of a server.
-#[derive(Debug, Default)]
+/// What is known of one run of a server at which we left traces.
+#[derive(Debug)]
 struct Trail {
     started: Option<Timestamp>,
     /// When looks that left a trace began and ended, oldest first.
@@ -31,27 +31,47 @@ struct Trail {
 }
 
 impl Footprints {
-    /// A look from `began` to `now` left a trace.
-    pub fn left(&mut self, id: &ServerId, began: Timestamp, now: Timestamp) {
-        let trail = self.servers.entry(id.clone()).or_default();
+    /// A look at `server`, whose stamp was disowned before, left a trace from `began` to `now`.
+    pub fn left(&mut self, server: &Server, began: Timestamp, now: Timestamp) {
+        let (started, genuine) = (server.started, server.last_activity);
+        let trail = self.servers.entry(server.id.clone()).or_insert_with(|| Trail::new(started, genuine));
+        if trail.started != started {
+            *trail = Trail::new(started, genuine);
+        }
         if trail.ours.len() == REMEMBERED {
             trail.ours.pop_front();
         }
         trail.ours.push_back((began, now));
     }
 
+    /// Somebody else's look on our behalf. Where we left no trace before, it is not known what the Hub's stamp
+    /// would be without it.
+    pub fn also(&mut self, id: &ServerId, began: Timestamp, ended: Timestamp) {
+        if let Some(trail) = self.servers.get_mut(id) {
+            trail.ours.push_back((began, ended));
+        }
+    }
+
+    /// Every look that left a trace.
+    pub fn all(&self) -> impl Iterator<Item = (ServerId, Timestamp, Timestamp)> {
+        let looks = |(id, trail): (&ServerId, &Trail)| {
+            let id = id.clone();
+            trail.ours.iter().map(move |(began, ended)| (id.clone(), *began, *ended)).collect::<Vec<_>>()
+        };
+        self.servers.iter().flat_map(looks)
+    }
+
     /// The Hub's last stamp that is not ours, where the Hub now says `stamp` of the run that began at
-    /// `started`. A first stamp counts as somebody's, whatever it is: that can only delay a stop.
+    /// `started`. Before we left a trace every stamp is somebody's: that can only delay a stop.
     pub fn without_ours(
         &mut self,
         id: &ServerId,
         started: Option<Timestamp>,
         stamp: Option<Timestamp>,
     ) -> Option<Timestamp> {
-        let trail = self.servers.entry(id.clone()).or_default();
-        if trail.started != started {
-            *trail = Trail { started, ..Trail::default() };
-        }
+        let Some(trail) = self.servers.get_mut(id).filter(|trail| trail.started == started) else {
+            return stamp;
+        };
         let stamp = stamp?;
         // The Hub's stamp never goes back, so that looks before it are of no more use.
         trail.ours.retain(|(_, ended)| stamp <= *ended + SLACK);
@@ -68,9 +88,16 @@ impl Footprints {
     }
 }
 
+impl Trail {
+    fn new(started: Option<Timestamp>, genuine: Option<Timestamp>) -> Self {
+        Self { started, ours: VecDeque::new(), genuine }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::SpawnerState;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
@@ -80,12 +107,29 @@ mod tests {
         ServerId::new("alice", "")
     }
 
+    /// Alice's server as the Hub shows it.
+    fn server(started: i64, stamp: i64) -> Server {
+        Server {
+            id: alice(),
+            started: Some(at(started)),
+            last_activity: Some(at(stamp)),
+            groups: Vec::new(),
+            admin: false,
+            profile: None,
+            labels: BTreeMap::new(),
+            pending: None,
+            ready: true,
+            contacts: Vec::new(),
+            spawner: SpawnerState::default(),
+            path: "/user/alice/".to_owned(),
+        }
+    }
+
     /// Footprints of looks at these seconds, after the Hub said `stamp`.
     fn after(stamp: i64, looks: &[(i64, i64)]) -> Footprints {
         let mut footprints = Footprints::default();
-        seen(&mut footprints, stamp);
         for (began, ended) in looks {
-            footprints.left(&alice(), at(*began), at(*ended));
+            footprints.left(&server(0, stamp), at(*began), at(*ended));
         }
         footprints
     }
@@ -111,16 +155,27 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stamp_counts_even_where_we_just_looked() {
+    fn where_we_left_no_trace_every_stamp_counts_and_nothing_is_kept() {
         let mut footprints = Footprints::default();
-        footprints.left(&alice(), at(200), at(201));
         assert_eq!(seen(&mut footprints, 200), Some(at(200)));
+        assert!(footprints.servers.is_empty());
     }
 
     #[test]
     fn a_new_start_knows_nothing_of_the_old_one() {
         let mut footprints = after(100, &[(200, 201)]);
         assert_eq!(footprints.without_ours(&alice(), Some(at(199)), Some(at(200))), Some(at(200)));
+        footprints.left(&server(199, 200), at(300), at(301));
+        assert_eq!(footprints.without_ours(&alice(), Some(at(199)), Some(at(300))), Some(at(200)));
+    }
+
+    #[test]
+    fn a_look_of_a_command_is_ours_too() {
+        let mut footprints = after(100, &[(200, 201)]);
+        footprints.also(&alice(), at(300), at(301));
+        footprints.also(&ServerId::new("bob", ""), at(300), at(301));
+        assert_eq!(seen(&mut footprints, 300), Some(at(100)));
+        assert_eq!(footprints.all().collect::<Vec<_>>(), [(alice(), at(300), at(301))]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use url::Url;
 
 use super::address;
 use crate::domain::{Jupyter, Server};
-use crate::hub::Prober;
+use crate::hub::{Dated, Prober};
 use crate::telemetry::ProcessTable;
 
 /// How kernels are asked.
@@ -25,12 +25,14 @@ pub(super) struct Asked {
     pub jupyter: Result<Jupyter, String>,
     /// Whether asking may have moved the Hub's stamp.
     pub left_trace: bool,
+    /// When it answered, by its clock and by ours.
+    pub dated: Option<Dated>,
 }
 
 impl Asked {
     /// It was not asked, and why.
     pub fn not(why: &str) -> Self {
-        Self { jupyter: Err(why.to_owned()), left_trace: false }
+        Self { jupyter: Err(why.to_owned()), left_trace: false, dated: None }
     }
 }
 
@@ -46,10 +48,12 @@ impl Kernels {
         };
         let look = prober.look(&server.id, &address.base).await;
         // Of a look that failed, some of the answers may have come whole.
+        let dated = look.as_ref().ok().and_then(|look| look.dated);
         let whole = look.as_ref().map_or(true, |look| look.left_trace);
         Asked {
             jupyter: look.map(|look| look.jupyter).map_err(|error| error.to_string()),
             left_trace: whole && address.through_proxy,
+            dated,
         }
     }
 }

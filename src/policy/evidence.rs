@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::earlier;
-use super::{KernelSource, Policy, Session, Thresholds};
+use super::{KernelSource, Policy, Session, Thresholds, Waits, waits};
 use crate::domain::{GpuId, GpuSample, Jupyter, KernelState};
 
 /// What is known of one session up to now.
@@ -25,6 +25,9 @@ pub struct Evidence {
     /// The cards that it no longer holds: giving a card back undoes no work.
     #[serde(default)]
     pub given_up: Option<GivenUp>,
+    /// The kernels that are busy, and how long the CPU has rested meanwhile.
+    #[serde(default)]
+    pub waits: Waits,
 }
 
 /// What is remembered of the cards that a session no longer holds.
@@ -64,6 +67,9 @@ pub struct CardEvidence {
     pub seen_until: Timestamp,
     /// How much of the time since the clock was watched.
     pub covered: SignedDuration,
+    /// How much of the time up to the last look it was seen at rest.
+    #[serde(default)]
+    pub rested: SignedDuration,
     /// How much of the time up to the last look was not watched: the newest reading may be as old.
     #[serde(default)]
     pub unwatched: SignedDuration,
@@ -106,7 +112,14 @@ enum Reading {
 impl Evidence {
     /// Evidence of a session seen for the first time: its start is the last sign known.
     pub fn new(started: Timestamp) -> Self {
-        Self { cards: BTreeMap::new(), used: started, used_by: None, present: started, given_up: None }
+        Self {
+            cards: BTreeMap::new(),
+            used: started,
+            used_by: None,
+            present: started,
+            given_up: None,
+            waits: Waits::new(),
+        }
     }
 
     /// The card whose clock is the latest, since one active card keeps them all.
@@ -127,6 +140,7 @@ impl Evidence {
     /// Folds one observation in.
     pub fn observe(&mut self, session: &Session, at: Timestamp, policy: &Policy) {
         self.observe_people(session, at, policy);
+        waits::observe(&mut self.waits, session, at, policy);
         match &session.gpus {
             Ok(samples) => self.observe_cards(samples, at, policy),
             Err(why) => {
@@ -207,6 +221,7 @@ impl CardEvidence {
             last_active: active.then_some(at),
             seen_until: at,
             covered: SignedDuration::ZERO,
+            rested: SignedDuration::ZERO,
             unwatched: SignedDuration::ZERO,
             memory_used: sample.memory_used,
             processes: sample.processes,
@@ -217,6 +232,7 @@ impl CardEvidence {
     fn observe(&mut self, sample: &GpuSample, at: Timestamp, policy: &Policy) {
         self.begin_anew_if_set_back(at, policy.max_gap);
         let reading = read(sample, &policy.thresholds);
+        self.rested = SignedDuration::ZERO;
         self.model.clone_from(&sample.model);
         self.memory_used = sample.memory_used;
         self.processes = sample.processes;
@@ -244,6 +260,7 @@ impl CardEvidence {
         let covered = signed(sample.covered).min(elapsed);
         self.seen_until = at;
         self.unwatched = elapsed - covered;
+        self.rested = covered;
         if signed(sample.largest_gap) > max_gap {
             self.move_clock(at, ClockMove::Gap, SignedDuration::ZERO);
         } else if self.unwatched > max_gap {
@@ -263,6 +280,7 @@ impl CardEvidence {
     fn missed(&mut self, at: Timestamp, max_gap: SignedDuration, why: &str) {
         self.begin_anew_if_set_back(at, max_gap);
         self.watch = Watch::Unreadable(why.to_owned());
+        self.rested = SignedDuration::ZERO;
         self.gap_until(at, max_gap);
     }
 

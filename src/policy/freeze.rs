@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::later;
-use super::{Decision, Ledger, Policy, Record, Snapshot, Verdict};
+use super::{Decision, IdleKind, Ledger, Policy, Record, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -112,7 +112,7 @@ pub fn freeze(
     let crowd = Crowd { decisions, snapshot, ledger, policy, sees: sees(ledger) };
     let newly: BTreeSet<ServerId> = decisions
         .iter()
-        .filter(|d| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_)))
+        .filter(|d| d.may_hold_cards && turned_idle(&d.judgement.verdict))
         .filter(|d| !crowd.record(d).is_some_and(|record| record.idle) && !crowd.was_found_so(d))
         .map(|d| d.server.clone())
         .collect();
@@ -126,6 +126,11 @@ pub fn freeze(
         Some(freeze) if crowd.holds(freeze) => FreezeChange::Holds(freeze.clone()),
         Some(_) => FreezeChange::Ends,
     }
+}
+
+/// That a server at work is too old is no reading that may be wrong.
+fn turned_idle(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork)
 }
 
 /// Whether any card was ever seen at work: a source that shows none may be blind.
@@ -165,7 +170,7 @@ impl Crowd<'_> {
         let recovered = |id: &&ServerId| match self.decisions.iter().find(|d| d.server == **id) {
             Some(d) => match d.judgement.verdict {
                 Verdict::Busy(_) | Verdict::Protected(_) => true,
-                Verdict::Idle(_) => self.was_found_so(d),
+                Verdict::Idle(_) => !turned_idle(&d.judgement.verdict) || self.was_found_so(d),
                 Verdict::Unknown(_) => false,
             },
             None => self.snapshot.complete,
@@ -185,10 +190,10 @@ impl Ledger {
         Some(self.lifted.insert(lifted))
     }
 
-    /// The admins know that stops are frozen.
-    pub fn freeze_told(&mut self, at: Timestamp) {
+    /// The admins are told that stops are frozen; or (`None`) could not be told.
+    pub fn freeze_told(&mut self, at: Option<Timestamp>) {
         if let Some(freeze) = &mut self.freeze {
-            freeze.told = Some(at);
+            freeze.told = at;
         }
     }
 }

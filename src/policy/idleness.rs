@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::protection::protection;
 use super::schedule::later;
 use super::{
-    BusyReason, ClockMove, Clocks, Evidence, Idle, IdleKind, Judgement, Keep, KernelSource, LimitKind,
-    Limits, Policy, ProtectedReason, Rule, Session, UnknownReason, Verdict, Watch,
+    BusyKernelAction, BusyReason, ClockMove, Clocks, Evidence, Idle, IdleKind, Judgement, Keep, KernelSource,
+    LimitKind, Limits, Policy, ProtectedReason, Rule, Session, UnknownReason, Verdict, Waiting, Watch, waits,
 };
 use crate::domain::KernelState;
 
@@ -15,23 +15,29 @@ pub fn judge(
     session: &Session,
     evidence: Option<&Evidence>,
     keep: Option<&Keep>,
+    waiting: Option<u32>,
     policy: &Policy,
     now: Timestamp,
 ) -> Judgement {
-    let rule = policy.rules.iter().find(|rule| rule.matches.meets(session));
-    let limits = rule.map_or_else(|| policy.limits.clone(), |r| r.overrides.over(&policy.limits));
-    let clocks = evidence.map(clocks);
-    let reached = clocks.and_then(|clocks| reached(&clocks, session, &limits, now));
-    let verdict = match (protection(session, rule, keep, now), evidence) {
+    let rule = policy.rule_for(session);
+    let case = evidence.map(|evidence| Case { session, evidence, clocks: clocks(evidence), policy, now });
+    let limits = policy.limits_for(rule, waiting);
+    let reached = case.as_ref().and_then(|case| case.reached(&limits));
+    let anyway = || case.as_ref().and_then(|case| case.reached(&policy.limits_for(rule, None)));
+    let for_demand = waiting.is_some_and(|n| n > 0) && reached.is_some() && anyway().is_none();
+    let clocks = case.as_ref().map(|case| case.clocks);
+    let verdict = match (protection(session, rule, keep, now), &case) {
         (Some(ProtectedReason::NoCard), _) => return without_card(session, rule, clocks, policy, now),
         (Some(reason), _) => Verdict::Protected(reason),
-        (None, Some(evidence)) => verdict(session, evidence, reached, policy, now),
+        (None, Some(case)) => case.verdict(reached.as_ref(), &limits),
         (None, None) => Verdict::Unknown(UnknownReason::HubRecord("started")),
     };
     Judgement {
         verdict,
-        reached: reached.map(|reached| reached.limit),
-        quiet_since: reached.map(|reached| reached.quiet_since),
+        reached: reached.as_ref().map(|reached| reached.limit),
+        quiet_since: reached.as_ref().map(|reached| reached.quiet_since),
+        all_reached: reached.map(|reached| reached.all).unwrap_or_default(),
+        for_demand,
         clocks,
         rule: rule.map(|r| r.name.clone()),
     }
@@ -56,15 +62,16 @@ fn without_card(
         verdict,
         reached: idle.map(|idle| idle.limit),
         quiet_since: idle.map(|idle| idle.since),
+        all_reached: idle.map(|idle| idle.limit).into_iter().collect(),
+        for_demand: false,
         clocks,
         rule: rule.map(|r| r.name.clone()),
     }
 }
 
-/// The limits that apply to a session: those of the first rule that matches, over the defaults.
-pub fn limits_of(rule: Option<&str>, policy: &Policy) -> Limits {
-    let rule = rule.and_then(|name| policy.rules.iter().find(|r: &&Rule| r.name == name));
-    rule.map_or_else(|| policy.limits.clone(), |r| r.overrides.over(&policy.limits))
+/// The limits that apply to a session: those of its rule, over those of the demand, over the defaults.
+pub fn limits_of(rule: Option<&str>, waiting: Option<u32>, policy: &Policy) -> Limits {
+    policy.limits_for(rule.and_then(|name| policy.rules.iter().find(|r| r.name == name)), waiting)
 }
 
 fn clocks(evidence: &Evidence) -> Clocks {
@@ -79,57 +86,122 @@ fn clocks(evidence: &Evidence) -> Clocks {
     }
 }
 
-/// A limit that is reached.
-#[derive(Clone, Copy)]
+/// Everything that one session is judged by, besides its limits.
+struct Case<'a> {
+    session: &'a Session,
+    evidence: &'a Evidence,
+    clocks: Clocks,
+    policy: &'a Policy,
+    now: Timestamp,
+}
+
+/// Limits that are reached.
 struct Reached {
+    /// The one to tell of.
     limit: LimitKind,
     /// Since when the session is idle by it.
     since: Timestamp,
     /// The earliest of the clocks of all limits that are reached.
     quiet_since: Timestamp,
+    all: Vec<LimitKind>,
 }
 
-/// The first limit that is reached. A busy kernel on a resting card is work, whatever the card or the
-/// calendar says.
-fn reached(clocks: &Clocks, session: &Session, limits: &Limits, now: Timestamp) -> Option<Reached> {
-    let card = clocks.card?;
-    let worked = card.max(clocks.used);
-    let nobody = worked.max(clocks.present);
-    let started = session.server.started.map_or(now, |started| started.min(now));
-    let busy = has_busy_kernel(session);
-    let over = |since: Timestamp, limit: Option<SignedDuration>| {
-        limit.is_some_and(|l| now.duration_since(since) >= l)
-    };
-    let aged = over(started, limits.max_age) && over(card, Some(limits.warn_after));
-    // Each limit with the clock that decides it and the instant from which its idleness is told.
-    let all = [
-        (LimitKind::Nobody, over(nobody, Some(limits.warn_after)), nobody, nobody),
-        (LimitKind::Connected, over(worked, limits.connected_warn_after), worked, worked),
-        (LimitKind::CardUnused, over(card, limits.card_unused_warn_after) && !busy, card, card),
-        (LimitKind::MaxAge, aged && !busy, card, started),
-    ];
-    let mut over = all.into_iter().filter(|(_, reached, _, _)| *reached);
-    let (limit, _, clock, since) = over.next()?;
-    let quiet_since = over.map(|(_, _, clock, _)| clock).fold(clock, Timestamp::min);
-    Some(Reached { limit, since, quiet_since })
-}
-
-fn verdict(
-    session: &Session,
-    evidence: &Evidence,
-    reached: Option<Reached>,
-    policy: &Policy,
-    now: Timestamp,
-) -> Verdict {
-    if let Some(reason) = unsettled(session) {
-        return Verdict::Unknown(reason);
+impl Case<'_> {
+    /// The limits that are reached. A busy kernel on a resting card is work, whatever the card or the
+    /// calendar says, until it has waited for `busy_kernel_limit` or the admin says that age alone counts.
+    fn reached(&self, limits: &Limits) -> Option<Reached> {
+        let Clocks { card, used, present, .. } = self.clocks;
+        let card = card?;
+        let worked = card.max(used);
+        let nobody = worked.max(present);
+        let started = self.started();
+        let busy = has_busy_kernel(self.session);
+        let aged = self.over(started, limits.max_age);
+        let rests = self.over(card, Some(limits.warn_after)) && !busy;
+        let aged_by = if limits.max_age_even_if_busy { started } else { card };
+        let waits = self.waits_to_be_stopped(card, limits);
+        // Each limit with the clock that decides it and the instant from which its idleness is told. Of
+        // several the first is told: what its owner has to do then ends the others as well.
+        let all = [
+            (LimitKind::MaxAge, aged && (rests || limits.max_age_even_if_busy), aged_by, started),
+            (LimitKind::BusyKernel, waits.is_some(), waits.unwrap_or(card), waits.unwrap_or(card)),
+            (LimitKind::CardUnused, self.over(card, limits.card_unused_warn_after) && !busy, card, card),
+            (LimitKind::Nobody, self.over(nobody, Some(limits.warn_after)), nobody, nobody),
+            (LimitKind::Connected, self.over(worked, limits.connected_warn_after), worked, worked),
+        ];
+        let over: Vec<_> = all.into_iter().filter(|(_, reached, _, _)| *reached).collect();
+        let (limit, _, _, since) = *over.first()?;
+        let quiet_since = over.iter().map(|(_, _, clock, _)| *clock).min()?;
+        Some(Reached { limit, since, quiet_since, all: over.iter().map(|(limit, ..)| *limit).collect() })
     }
-    let Some(Reached { limit, since, .. }) = reached else {
-        return in_use(session, evidence, policy);
-    };
-    match doubt(session, evidence, policy, now) {
-        Some(reason) => Verdict::Unknown(reason),
-        None => Verdict::Idle(Idle { since, kind: kind(evidence), limit }),
+
+    fn over(&self, since: Timestamp, limit: Option<SignedDuration>) -> bool {
+        limit.is_some_and(|limit| self.now.duration_since(since) >= limit)
+    }
+
+    fn started(&self) -> Timestamp {
+        self.session.server.started.map_or(self.now, |started| started.min(self.now))
+    }
+
+    /// Since when the whole session does nothing but wait, where that is long enough to be stopped for.
+    fn waits_to_be_stopped(&self, card: Timestamp, limits: &Limits) -> Option<Timestamp> {
+        let limit = limits.busy_kernel_limit.filter(|_| limits.busy_kernel_action == BusyKernelAction::Stop);
+        limit?;
+        let max_gap = self.policy.max_gap;
+        let since = waits::all_wait_since(&self.evidence.waits, self.session, max_gap, self.now)?.max(card);
+        self.over(since, limit).then_some(since)
+    }
+
+    fn verdict(&self, reached: Option<&Reached>, limits: &Limits) -> Verdict {
+        let Self { session, evidence, policy, now, .. } = *self;
+        if let Some(reason) = unsettled(session) {
+            return Verdict::Unknown(reason);
+        }
+        let Some(reached) = reached else {
+            let waiting = self.waiting(limits);
+            let certain = !waiting.is_empty() && doubt(session, evidence, policy, now).is_none();
+            return if certain {
+                Verdict::Busy(BusyReason::Waiting(waiting))
+            } else {
+                in_use(session, evidence, policy)
+            };
+        };
+        match doubt(session, evidence, policy, now) {
+            Some(reason) => Verdict::Unknown(reason),
+            None => {
+                let kind = self.kind(reached, limits);
+                Verdict::Idle(Idle { since: reached.since, kind, limit: reached.limit })
+            }
+        }
+    }
+
+    fn waiting(&self, limits: &Limits) -> Vec<Waiting> {
+        let limit = limits.busy_kernel_limit.zip(self.clocks.card);
+        limit.map_or_else(Vec::new, |(limit, card)| {
+            let max_gap = self.policy.max_gap;
+            waits::waiting(&self.evidence.waits, self.session, card, limit, max_gap, self.now)
+        })
+    }
+
+    fn kind(&self, reached: &Reached, limits: &Limits) -> IdleKind {
+        let cards = || self.evidence.cards.values();
+        if reached.all == [LimitKind::MaxAge] && self.is_at_work(limits) {
+            IdleKind::AtWork
+        } else if cards().all(|card| card.processes == Some(0)) {
+            IdleKind::Reserved
+        } else if self.clocks.card_active.is_none() {
+            IdleKind::NeverUsed
+        } else {
+            IdleKind::Held
+        }
+    }
+
+    fn is_at_work(&self, limits: &Limits) -> bool {
+        let recently = |at: Timestamp| !self.over(at, Some(limits.warn_after));
+        let computes = |cores: f64| cores >= self.policy.thresholds.cpu_cores;
+        self.clocks.card_active.is_some_and(recently)
+            || has_busy_kernel(self.session)
+            || self.session.cpu.is_some_and(computes)
     }
 }
 
@@ -217,18 +289,7 @@ fn gap(evidence: &Evidence, until: Timestamp) -> Verdict {
     Verdict::Unknown(unreadable_card(evidence).unwrap_or(UnknownReason::Gap(until)))
 }
 
-fn kind(evidence: &Evidence) -> IdleKind {
-    let cards = || evidence.cards.values();
-    if cards().all(|card| card.processes == Some(0)) {
-        IdleKind::Reserved
-    } else if clocks(evidence).card_active.is_none() {
-        IdleKind::NeverUsed
-    } else {
-        IdleKind::Held
-    }
-}
-
 fn has_busy_kernel(session: &Session) -> bool {
     let kernels = session.jupyter.iter().flat_map(|jupyter| &jupyter.kernels);
-    kernels.into_iter().any(|kernel| kernel.state == KernelState::Busy)
+    kernels.into_iter().any(waits::is_busy)
 }

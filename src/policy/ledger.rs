@@ -6,9 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Verdict,
+    Evidence, Freeze, FreezeChange, Grant, Keep, Lifted, LimitKind, Plan, Policy, Session, Snapshot, Spared,
+    Verdict, Waiting,
 };
 use crate::domain::{ServerId, UserName};
+
+/// New sessions that are taken in together, so that the first look at thousands needs no room for a copy of all.
+const AT_ONCE: usize = 1000;
 
 /// The memory between cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +27,8 @@ pub struct Ledger {
     pub lifted: Option<Lifted>,
     /// The keeps of the last days, by the owner of the server: also of servers that are gone.
     pub keeps: BTreeMap<UserName, Vec<Grant>>,
+    /// What is remembered of each exemption, by the rule's name.
+    pub spared: BTreeMap<String, Spared>,
     /// The servers whose record changed, or went, since it was last saved.
     pub unsaved: BTreeSet<ServerId>,
     /// The owners whose keeps changed since they were last saved.
@@ -45,6 +51,12 @@ pub struct Record {
     pub admins_told: Option<Timestamp>,
     /// The warning its owner has.
     pub warning: Option<Warning>,
+    /// A warning of a stop that was taken back, until its owner knows.
+    #[serde(default)]
+    pub taken_back: Option<Warning>,
+    /// How many warnings of this run were accepted, so that each has a name of its own.
+    #[serde(default)]
+    pub warnings: u32,
     /// The keep that was last given.
     pub keep: Option<Keep>,
     /// When it was stopped.
@@ -84,6 +96,8 @@ impl Record {
             sending: None,
             admins_told: None,
             warning: None,
+            taken_back: None,
+            warnings: 0,
             keep: None,
             stopped: None,
         }
@@ -95,17 +109,13 @@ impl Ledger {
     /// server is forgotten only where the listing was complete.
     pub fn observe(&mut self, snapshot: &Snapshot, policy: &Policy) {
         self.forget_old_keeps(snapshot.at);
+        self.know_exemptions(policy, snapshot.at);
         let Ok(sessions) = &snapshot.sessions else {
             return;
         };
-        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
-        let fresh = new.filter_map(|session| {
-            let started = session.server.started?;
-            Some((session.server.id.clone(), Record::first_seen(started, snapshot.at)))
-        });
-        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
-        self.unsaved.extend(fresh.keys().cloned());
-        self.records.append(&mut fresh);
+        for some in sessions.chunks(AT_ONCE) {
+            self.add_new(some, snapshot.at);
+        }
         for session in sessions {
             if self.observe_one(session, snapshot.at, policy) {
                 self.unsaved.insert(session.server.id.clone());
@@ -121,6 +131,17 @@ impl Ledger {
                 stays
             });
         }
+    }
+
+    fn add_new(&mut self, sessions: &[Session], at: Timestamp) {
+        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
+        let fresh = new.filter_map(|session| {
+            let started = session.server.started?;
+            Some((session.server.id.clone(), Record::first_seen(started, at)))
+        });
+        let mut fresh: BTreeMap<ServerId, Record> = fresh.collect();
+        self.unsaved.extend(fresh.keys().cloned());
+        self.records.append(&mut fresh);
     }
 
     /// Folds a session into the record of this run; whether that changed the record. Where the Hub leaves
@@ -155,6 +176,7 @@ impl Ledger {
                 self.change(&decision.server, |record| record.idle = idle);
             }
         }
+        self.count_exempt(plan);
         match &plan.freeze {
             FreezeChange::Begins(freeze) => self.freeze = Some(freeze.clone()),
             // It may have been lifted since that was planned.
@@ -178,7 +200,9 @@ impl Ledger {
     pub fn warned(&mut self, id: &ServerId, warning: Warning) {
         self.change(id, |record| {
             record.sending = None;
+            record.taken_back = None;
             record.warning = Some(warning);
+            record.warnings = record.warnings.saturating_add(1);
         });
     }
 
@@ -199,9 +223,34 @@ impl Ledger {
     /// The warning no longer holds; the next one has its full grace.
     pub fn unmarked(&mut self, id: &ServerId) {
         self.change(id, |record| {
-            record.warning = None;
+            let warning = record.warning.take().filter(|warning| warning.stop_follows);
+            record.taken_back = warning.or_else(|| record.taken_back.take());
             record.sending = None;
             record.admins_told = None;
+        });
+    }
+
+    /// The owner is told that a warning was taken back; returns which. Not told after all where the mail
+    /// server was in trouble, it can be put back.
+    pub fn withdrawn(&mut self, id: &ServerId, or_not: Option<Warning>) -> Option<Warning> {
+        let before = self.records.get(id).and_then(|record| record.taken_back.clone());
+        self.change(id, |record| record.taken_back = or_not);
+        before
+    }
+
+    /// The owner is told of kernels that wait, at this instant; or after all not.
+    pub fn noticed<'a>(
+        &mut self,
+        id: &ServerId,
+        kernels: impl Iterator<Item = &'a Waiting>,
+        at: Option<Timestamp>,
+    ) {
+        self.change(id, |record| {
+            for waiting in kernels {
+                if let Some(wait) = record.evidence.waits.get_mut(&waiting.kernel) {
+                    wait.told = at;
+                }
+            }
         });
     }
 

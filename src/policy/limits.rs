@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 
-use super::{CpuServers, Rule, Safety, StopHours};
+use super::{CpuServers, Demand, Rule, Safety, StopHours};
 
 /// Everything the decisions depend on besides what was observed.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// What owners may choose to keep a session.
     pub keep: KeepOffer,
+    /// Other limits while somebody, or nobody, waits for a card.
+    pub demand: Demand,
     /// When deadlines may fall.
     pub stop_hours: Option<StopHours>,
     /// The brakes.
@@ -108,8 +110,24 @@ pub struct Limits {
     pub connected_warn_after: Option<SignedDuration>,
     /// The card does nothing for this long, whatever else moves.
     pub card_unused_warn_after: Option<SignedDuration>,
-    /// The server is older than this. A card that works protects it all the same.
+    /// A kernel is busy for this long without a break while card and CPU rest.
+    pub busy_kernel_limit: Option<SignedDuration>,
+    /// What follows from that.
+    pub busy_kernel_action: BusyKernelAction,
+    /// The server is older than this. A card that works protects it all the same …
     pub max_age: Option<SignedDuration>,
+    /// … unless this says that it does not.
+    pub max_age_even_if_busy: bool,
+}
+
+/// What follows when a kernel has been busy for `busy_kernel_limit` while card and CPU rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BusyKernelAction {
+    /// Its owner is told, once.
+    #[default]
+    Notice,
+    /// Its owner is warned, and the server stopped as any idle one.
+    Stop,
 }
 
 /// What owners may choose to keep a session.

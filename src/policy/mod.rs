@@ -2,8 +2,12 @@
 //!
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
+mod audit;
 mod cpu_servers;
+mod cull_users;
+mod demand;
 mod evidence;
+mod exemptions;
 mod freeze;
 mod idleness;
 mod keeps;
@@ -16,14 +20,19 @@ mod rules;
 mod schedule;
 mod snapshot;
 mod verdict;
+mod waits;
 
+pub use audit::{RuleOddity, audit};
 pub use cpu_servers::CpuServers;
+pub use cull_users::{CullUsers, UserStays};
+pub use demand::Demand;
 pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
+pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};
 pub use freeze::{Freeze, FreezeChange, Lifted, Safety, StopBudget};
 pub use idleness::limits_of;
 pub use keeps::{Choice, Giver, Grant, Keep, KeepRefused, LONGEST_REASON, Offers, keep, offers};
 pub use ledger::{Ledger, Record, Warning};
-pub use limits::{KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
+pub use limits::{BusyKernelAction, KeepOffer, KernelSource, Limits, Mode, Policy, ReasonNeed, Thresholds};
 pub use plan::{Action, Decision, HeldBack, Plan};
 pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
@@ -32,6 +41,7 @@ pub use snapshot::{Session, Snapshot};
 pub use verdict::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
 };
+pub use waits::{Wait, Waiting, Waits};
 
 #[cfg(test)]
 mod tests;

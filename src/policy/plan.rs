@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{FreezeChange, Judgement, Mode};
+use super::{FreezeChange, Judgement, Mode, Waiting};
 use crate::domain::ServerId;
 
 /// What one cycle should do.
@@ -13,6 +13,8 @@ pub struct Plan {
     pub decisions: Vec<Decision>,
     /// What happens to the brake.
     pub freeze: FreezeChange,
+    /// How many wait for a card, by which it was planned; absent where that is not known.
+    pub waiting: Option<u32>,
 }
 
 /// What is done about one session, and why.
@@ -55,6 +57,10 @@ pub enum Action {
     Stop,
     /// Forget the warning: none of the limits is reached any more.
     Unmark,
+    /// Tell the owner that the warning was taken back.
+    Withdraw,
+    /// Tell the owner of kernels that have waited for long; nothing follows.
+    Notice(Vec<Waiting>),
 }
 
 /// Why an idle or warned session is left alone in this cycle.
@@ -78,6 +84,8 @@ pub enum HeldBack {
     Hours(Timestamp),
     /// Nobody can be warned: there is no mail.
     NoMail,
+    /// It is idle only by the limits for when somebody waits, and enough others go for so many.
+    EnoughForDemand(u32),
     /// Sending a warning was cut short and may have succeeded; it is not sent again before this.
     Interrupted(Timestamp),
 }

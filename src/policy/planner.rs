@@ -1,13 +1,14 @@
 //! From a snapshot and the ledger to a plan.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
+use super::demand::no_more_than_wait;
 use super::freeze::{freeze, holding};
 use super::idleness::{judge, limits_of};
 use super::schedule::{self, earlier, later};
 use super::{
-    Action, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, Ledger, Mode, Plan, Policy,
-    Record, Session, Snapshot, Verdict, Warning,
+    Action, BusyReason, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, Ledger, Limits,
+    Mode, Plan, Policy, Record, Session, Snapshot, Verdict, Waiting, Warning,
 };
 
 /// Plans one cycle. The snapshot must have been folded into the ledger ([`Ledger::observe`]).
@@ -16,11 +17,13 @@ pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestam
     let sessions = snapshot.sessions.as_deref().unwrap_or_default();
     let mut decisions = Vec::with_capacity(sessions.len());
     let here = sessions.iter().filter(|session| !already_stopped(session, ledger));
-    decisions.extend(here.map(|session| decide(session, ledger, policy, now)));
+    let waiting = snapshot.waiting;
+    decisions.extend(here.map(|session| decide(session, ledger, waiting, policy, now)));
     decisions.sort_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
+    no_more_than_wait(&mut decisions, ledger, waiting);
     let freeze = freeze(&decisions, snapshot, ledger, policy, now);
     brake(&mut decisions, &freeze, ledger, policy, now);
-    Plan { decisions, freeze }
+    Plan { decisions, freeze, waiting }
 }
 
 fn idle_since(decision: &Decision) -> Timestamp {
@@ -39,11 +42,18 @@ fn record_of<'a>(session: &Session, ledger: &'a Ledger) -> Option<&'a Record> {
     ledger.records.get(&session.server.id)
 }
 
-fn decide(session: &Session, ledger: &Ledger, policy: &Policy, now: Timestamp) -> Decision {
+fn decide(
+    session: &Session,
+    ledger: &Ledger,
+    waiting: Option<u32>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Decision {
     let record = record_of(session, ledger);
     let keep: Option<&Keep> = record.and_then(|record| record.keep.as_ref());
-    let judgement = judge(session, record.map(|record| &record.evidence), keep, policy, now);
-    let step = record.map_or(Step::Nothing, |record| next_step(record, &judgement, policy, now));
+    let judgement = judge(session, record.map(|record| &record.evidence), keep, waiting, policy, now);
+    let limits = limits_of(judgement.rule.as_deref(), waiting, policy);
+    let step = record.map_or(Step::Nothing, |record| next_step(record, &judgement, &limits, policy, now));
     let (action, held_back) = match step.within(policy) {
         Step::Nothing => (None, None),
         Step::Do(action) => (Some(action), None),
@@ -71,7 +81,9 @@ impl Step {
         let mode = policy.mode;
         match self {
             Self::Do(action) if mode < needed(&action) => Self::Wait(HeldBack::Mode(mode, Box::new(action))),
-            Self::Do(Action::Warn { .. }) if !policy.can_warn => Self::Wait(HeldBack::NoMail),
+            Self::Do(Action::Warn { .. } | Action::Notice(_)) if !policy.can_warn => {
+                Self::Wait(HeldBack::NoMail)
+            }
             step => step,
         }
     }
@@ -80,34 +92,57 @@ impl Step {
 fn needed(action: &Action) -> Mode {
     match action {
         Action::Unmark => Mode::Observe,
-        Action::Warn { .. } => Mode::Warn,
+        Action::Warn { .. } | Action::Notice(_) | Action::Withdraw => Mode::Warn,
         Action::Remind { .. } | Action::Stop => Mode::Enforce,
     }
 }
 
 /// The ladder: one rung at a time, and the last one needs the first.
-fn next_step(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
+fn next_step(
+    record: &Record,
+    judgement: &Judgement,
+    limits: &Limits,
+    policy: &Policy,
+    now: Timestamp,
+) -> Step {
     let marked = record.warning.is_some() || record.sending.is_some();
     match &judgement.verdict {
         // As jupyterhub-idle-culler does it, for whoever asks for that and has no mail.
         Verdict::Idle(Idle { kind: IdleKind::NoCard, .. }) if !policy.can_warn => Step::Do(Action::Stop),
         Verdict::Idle(_) => match &record.warning {
             Some(warning) if is_over(warning, judgement) => Step::Do(Action::Unmark),
-            Some(warning) if counts(warning, policy.mode) => {
-                after_the_warning(warning, judgement, policy, now)
-            }
-            Some(_) | None => warn(record, judgement, policy, now),
+            Some(warning) if counts(warning, policy.mode) => after_the_warning(warning, limits, policy, now),
+            Some(_) | None => warn(record, limits, policy, now),
         },
         Verdict::Unknown(_) if marked && judgement.reached.is_some() => Step::Wait(HeldBack::Unknown),
         Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) if marked => Step::Do(Action::Unmark),
-        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => Step::Nothing,
+        Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => to_tell(record, judgement, now),
     }
 }
 
-/// Whether the idle spell that a warning was about has ended, unseen at the time: its owner came back
-/// and left again while the Hub or the service was down.
+/// How long after its deadline a warning that was taken back is no longer worth a mail.
+const STALE: SignedDuration = SignedDuration::from_hours(1);
+
+/// What the owner of a session that is left alone has to know: that a warning was taken back, or that kernels have waited for long. Each once.
+fn to_tell(record: &Record, judgement: &Judgement, now: Timestamp) -> Step {
+    if record.taken_back.as_ref().is_some_and(|warning| now < later(warning.deadline, STALE)) {
+        return Step::Do(Action::Withdraw);
+    }
+    let Verdict::Busy(BusyReason::Waiting(waiting)) = &judgement.verdict else {
+        return Step::Nothing;
+    };
+    let untold =
+        |kernel: &&Waiting| record.evidence.waits.get(&kernel.kernel).is_some_and(|wait| wait.told.is_none());
+    let untold: Vec<Waiting> = waiting.iter().filter(untold).cloned().collect();
+    if untold.is_empty() { Step::Nothing } else { Step::Do(Action::Notice(untold)) }
+}
+
+/// Whether a warning no longer says what is the matter. Its idle spell has ended, unseen at the time: its owner
+/// came back and left again while the Hub or the service was down. Or its owner did what it asked for, and only
+/// a limit is left that it did not tell of.
 fn is_over(warning: &Warning, judgement: &Judgement) -> bool {
     judgement.quiet_since.is_some_and(|since| since > warning.accepted)
+        || !judgement.is_covered_by(warning.limit)
 }
 
 /// A mail that announced no stop is no warning of one.
@@ -115,8 +150,8 @@ fn counts(warning: &Warning, mode: Mode) -> bool {
     warning.stop_follows || mode != Mode::Enforce
 }
 
-fn warn(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
-    let grace = limits_of(judgement.rule.as_deref(), policy).grace;
+fn warn(record: &Record, limits: &Limits, policy: &Policy, now: Timestamp) -> Step {
+    let grace = limits.grace;
     match record.sending.map(|began| later(began, grace)) {
         Some(again) if now < again => Step::Wait(HeldBack::Interrupted(again)),
         _ => Step::Do(Action::Warn {
@@ -127,20 +162,20 @@ fn warn(record: &Record, judgement: &Judgement, policy: &Policy, now: Timestamp)
     }
 }
 
-fn after_the_warning(warning: &Warning, judgement: &Judgement, policy: &Policy, now: Timestamp) -> Step {
-    let deadline = warning.deadline;
+fn after_the_warning(warning: &Warning, limits: &Limits, policy: &Policy, now: Timestamp) -> Step {
+    // A shorter grace never shortens what was promised; a longer one holds at once.
+    let granted = schedule::deadline(warning.accepted, limits.grace, policy.stop_hours.as_ref());
+    let deadline = warning.deadline.max(granted);
     if now >= deadline {
         return match schedule::next_opening(now, policy.stop_hours.as_ref()) {
             Some(opening) if opening > now => Step::Wait(HeldBack::Hours(opening)),
             _ => Step::Do(Action::Stop),
         };
     }
-    let due = limits_of(judgement.rule.as_deref(), policy)
-        .remind_before
-        .into_iter()
-        .filter(|before| earlier(deadline, *before) > warning.accepted && now >= earlier(deadline, *before))
-        .min();
-    match due {
+    let time_has_come = |before: &&SignedDuration| {
+        earlier(deadline, **before) > warning.accepted && now >= earlier(deadline, **before)
+    };
+    match limits.remind_before.iter().filter(time_has_come).min().copied() {
         Some(before) if !warning.reminded.contains(&before) => Step::Do(Action::Remind { before, deadline }),
         _ => Step::Wait(HeldBack::Warned(deadline)),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use globset::{Glob, GlobMatcher};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Limits, Session};
+use super::{BusyKernelAction, Limits, Policy, Session};
 
 /// One `[[rule]]`.
 #[derive(Clone, Debug)]
@@ -77,8 +77,14 @@ pub struct Overrides {
     pub connected_warn_after: Option<Option<SignedDuration>>,
     /// See [`Limits::card_unused_warn_after`].
     pub card_unused_warn_after: Option<Option<SignedDuration>>,
+    /// See [`Limits::busy_kernel_limit`].
+    pub busy_kernel_limit: Option<Option<SignedDuration>>,
+    /// See [`Limits::busy_kernel_action`].
+    pub busy_kernel_action: Option<BusyKernelAction>,
     /// See [`Limits::max_age`].
     pub max_age: Option<Option<SignedDuration>>,
+    /// See [`Limits::max_age_even_if_busy`].
+    pub max_age_even_if_busy: Option<bool>,
 }
 
 impl Overrides {
@@ -90,8 +96,18 @@ impl Overrides {
             remind_before: self.remind_before.clone().unwrap_or_else(|| base.remind_before.clone()),
             connected_warn_after: self.connected_warn_after.unwrap_or(base.connected_warn_after),
             card_unused_warn_after: self.card_unused_warn_after.unwrap_or(base.card_unused_warn_after),
+            busy_kernel_limit: self.busy_kernel_limit.unwrap_or(base.busy_kernel_limit),
+            busy_kernel_action: self.busy_kernel_action.unwrap_or(base.busy_kernel_action),
             max_age: self.max_age.unwrap_or(base.max_age),
+            max_age_even_if_busy: self.max_age_even_if_busy.unwrap_or(base.max_age_even_if_busy),
         }
+    }
+}
+
+impl Policy {
+    /// The rule that decides about a session: the first that matches.
+    pub fn rule_for(&self, session: &Session) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.matches.meets(session))
     }
 }
 

@@ -13,7 +13,7 @@ pub struct StopHours {
     pub days: Days,
     /// From this time of day …
     pub from: Time,
-    /// … until before this one.
+    /// … until before this one; of the next day where it is not later than `from`.
     pub to: Time,
     /// Where.
     pub zone: TimeZone,
@@ -68,11 +68,22 @@ impl StopHours {
     /// The openings that end after `from`, in order, as instants: daylight saving is the zone's.
     fn openings(&self, from: Timestamp) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let first = from.to_zoned_datetime(self.zone.clone()).date();
-        (0..HORIZON_DAYS)
+        // The hours of the day before may reach into this one.
+        (-1..HORIZON_DAYS)
             .filter_map(move |day| first.checked_add(day.days()).ok())
             .filter(|date| self.days.contains(&date.weekday()) && !self.holidays.contains(date))
-            .filter_map(|date| Some((self.instant(date, self.from)?, self.instant(date, self.to)?)))
+            .filter_map(|date| self.opening(date))
             .filter(move |(opens, closes)| *closes > from && closes > opens)
+    }
+
+    /// The hours that begin on this day. Over midnight they belong to it, but end where a holiday begins.
+    fn opening(&self, date: Date) -> Option<(Timestamp, Timestamp)> {
+        let (mut end, mut to) = (date, self.to);
+        if self.to <= self.from {
+            end = date.tomorrow().ok()?;
+            to = if self.holidays.contains(&end) { Time::midnight() } else { self.to };
+        }
+        Some((self.instant(date, self.from)?, self.instant(end, to)?))
     }
 
     fn instant(&self, date: Date, time: Time) -> Option<Timestamp> {

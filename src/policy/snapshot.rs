@@ -15,15 +15,15 @@ pub struct Snapshot {
     pub complete: bool,
     /// Why no card at all could be read, if so.
     pub telemetry_down: Option<String>,
-    /// How many wait for a card, where a source tells.
-    pub waiting: u32,
+    /// How many wait for a card; absent where no source tells.
+    pub waiting: Option<u32>,
 }
 
 /// A running server together with the cards it holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// The Hub's record.
-    pub server: Server,
+    /// The Hub's record; thousands of these are moved about, hence the box.
+    pub server: Box<Server>,
     /// What the single-user server said, or why it could not be asked.
     pub jupyter: Result<Jupyter, String>,
     /// Its cards (`Ok` and empty: read, and it holds none), or why they are not known.

@@ -2,15 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
+mod audit;
 mod brakes;
 mod cpu_servers;
+mod cull_users;
+mod demand;
 mod evidence;
+mod exemptions;
 mod idleness;
 mod keeps;
 mod ladder;
 mod rules;
 mod schedule;
 mod stamps;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,10 +59,14 @@ fn policy() -> Policy {
             remind_before: vec![mins(15)],
             connected_warn_after: Some(hours(4)),
             card_unused_warn_after: Some(hours(24)),
+            busy_kernel_limit: None,
+            busy_kernel_action: BusyKernelAction::Notice,
             max_age: None,
+            max_age_even_if_busy: false,
         },
         rules: Vec::new(),
         keep: KeepOffer { choices: Vec::new(), weekly_budget: hours(72), reason: ReasonNeed::Optional },
+        demand: Demand::default(),
         stop_hours: None,
         safety: Safety {
             max_stops: StopBudget::Share(0.1),
@@ -93,7 +102,7 @@ fn session(user: &str) -> Session {
     let kernel =
         Kernel { id, state: KernelState::Idle, last_activity: start, connections: 0, notebook: None };
     Session {
-        server: Server {
+        server: Box::new(Server {
             id: ServerId::new(user, ""),
             groups: Vec::new(),
             admin: false,
@@ -103,10 +112,10 @@ fn session(user: &str) -> Session {
             last_activity: start,
             pending: None,
             ready: true,
-            addresses: Vec::new(),
+            contacts: Vec::new(),
             spawner: SpawnerState::default(),
             path: String::new(),
-        },
+        }),
         jupyter: Ok(Jupyter {
             last_activity: start,
             connections: 0,
@@ -146,6 +155,8 @@ struct Day {
     hub: bool,
     /// Whether the mail server takes anything.
     mail: bool,
+    /// How many wait for a card.
+    waiting: Option<u32>,
     now: Timestamp,
     plan: Plan,
     events: Vec<(Timestamp, ServerId, &'static str)>,
@@ -160,8 +171,9 @@ impl Day {
             sessions: users.iter().map(|user| session(user)).collect(),
             hub: true,
             mail: true,
+            waiting: None,
             now: at("08:00"),
-            plan: Plan { decisions: Vec::new(), freeze: FreezeChange::None },
+            plan: Plan { decisions: Vec::new(), freeze: FreezeChange::None, waiting: None },
             events: Vec::new(),
         };
         day.look();
@@ -211,7 +223,7 @@ impl Day {
             sessions: if self.hub { Ok(self.sessions.clone()) } else { Err("down".to_owned()) },
             complete: self.hub,
             telemetry_down: None,
-            waiting: 0,
+            waiting: self.waiting,
         };
         self.ledger.observe(&snapshot, &self.policy);
         self.plan = plan(&snapshot, &self.ledger, &self.policy, self.now);
@@ -223,7 +235,7 @@ impl Day {
 
     fn carry_out(&mut self, decision: &Decision) {
         let id = &decision.server;
-        let event = match decision.action {
+        let event = match decision.action.clone() {
             Some(Action::Warn { deadline, stop_follows, .. }) if self.mail => {
                 let limit = decision.judgement.reached.unwrap();
                 let message_id = String::new();
@@ -245,7 +257,15 @@ impl Day {
                 self.ledger.stopped(id, self.now);
                 "stopped"
             }
-            Some(Action::Warn { .. } | Action::Remind { .. }) | None => return,
+            Some(Action::Withdraw) if self.mail => {
+                self.ledger.withdrawn(id, None);
+                "withdrawn"
+            }
+            Some(Action::Notice(waiting)) if self.mail => {
+                self.ledger.noticed(id, waiting.iter(), Some(self.now));
+                "noticed"
+            }
+            Some(_) | None => return,
         };
         self.events.push((self.now, id.clone(), event));
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::UseSign;
+use super::{UseSign, Waiting};
 use crate::domain::GpuId;
 
 /// What a session is taken for.
@@ -26,6 +26,8 @@ pub enum BusyReason {
     Card(Timestamp),
     /// A kernel is computing.
     Kernel,
+    /// Kernels are busy and have been for long, while card and CPU rest; the longest first.
+    Waiting(Vec<Waiting>),
     /// Its processes compute on the CPU, on so many cores.
     Cpu(f64),
     /// It was used: when, and what shows that.
@@ -56,6 +58,8 @@ pub enum IdleKind {
     Reserved,
     /// There is no card; the server itself is idle.
     NoCard,
+    /// It is not idle at all: it works, and is too old all the same.
+    AtWork,
 }
 
 /// The limits of design section 2, in their order.
@@ -67,6 +71,8 @@ pub enum LimitKind {
     Connected,
     /// The card alone has done nothing for long.
     CardUnused,
+    /// A kernel has been busy for long while card and CPU rest.
+    BusyKernel,
     /// The server is as old as a server may become, and its card rests.
     MaxAge,
     /// No activity at the Hub; only for servers without a card.
@@ -121,6 +127,27 @@ pub enum ProtectedReason {
     },
 }
 
+impl LimitKind {
+    /// How much it takes to get away from it: any use, use of the card, or nothing but a new start.
+    fn severity(self) -> u8 {
+        match self {
+            Self::Nobody | Self::Connected | Self::Inactive => 0,
+            Self::CardUnused => 1,
+            Self::BusyKernel => 2,
+            Self::MaxAge => 3,
+        }
+    }
+}
+
+impl Judgement {
+    /// Whether a warning about `warned` still tells its owner what to do: its limit is still reached, or
+    /// what it asked for would have ended what is reached now as well.
+    pub fn is_covered_by(&self, warned: LimitKind) -> bool {
+        let enough = |reached: LimitKind| warned.severity() >= reached.severity();
+        self.all_reached.contains(&warned) || self.reached.is_none_or(enough)
+    }
+}
+
 /// The three clocks of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
@@ -139,8 +166,13 @@ pub struct Clocks {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// The limit that is reached by the clocks alone, even where the verdict is not Idle.
+    /// The limit that is reached by the clocks alone, even where the verdict is not Idle; of several
+    /// the one that is hardest to get away from.
     pub reached: Option<LimitKind>,
+    /// Every limit that is reached.
+    pub all_reached: Vec<LimitKind>,
+    /// Whether one is reached only because somebody waits for a card.
+    pub for_demand: bool,
     /// Since when the session is quiet by at least one limit that is reached: a warning from before
     /// that is about an earlier spell.
     pub quiet_since: Option<Timestamp>,

@@ -29,7 +29,8 @@ pub struct Flags {
     /// The Hub's API
     #[arg(long, global = true, value_name = "URL")]
     pub url: Option<Url>,
-    /// Whether admins' servers without a card are stopped, too
+    /// Whether admins' servers without a card are stopped, too; with `--cull-users`, whether admins are
+    /// deleted, which they are only with `=true`
     #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub cull_admin_users: Option<bool>,
     /// Whether default servers without a card are stopped
@@ -38,7 +39,7 @@ pub struct Flags {
     /// Whether named servers without a card are stopped
     #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub cull_named_servers: Option<bool>,
-    /// Whether idle users are deleted; this program never deletes users and says so
+    /// Whether users who were not there for `--timeout` are deleted
     #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub cull_users: Option<bool>,
     /// Whether a stopped named server is removed, which may delete its volume
@@ -55,7 +56,7 @@ pub struct Flags {
 impl Flags {
     /// Whether servers without a card are to be culled: whoever sets an idle limit this way says so.
     pub fn ask_for_cpu_servers(&self) -> bool {
-        self.timeout.is_some() || self.max_age.is_some_and(|age| age > 0)
+        self.timeout.is_some() || self.max_age.is_some_and(|age| age > 0) || self.cull_users == Some(true)
     }
 
     /// `--timeout` as a length of time.

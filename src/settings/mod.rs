@@ -2,14 +2,19 @@
 //!
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
+mod agent;
 mod cost;
+mod demand;
 mod environment;
 mod error;
 mod flags;
 mod mail;
 mod policy;
 mod raw;
+mod stop_hours;
+mod telemetry;
 mod values;
+mod webhook;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +23,7 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use url::Url;
 
+pub use agent::{AgentFlags, AgentSettings};
 pub use cost::Cost;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
@@ -25,10 +31,12 @@ pub use flags::Flags;
 pub use mail::PostSettings;
 pub use values::length;
 use values::{Limit, Pattern, Share};
+pub use webhook::Announcements;
 
 use crate::hub::HubSettings;
-use crate::policy::{Mode, Policy};
-use crate::telemetry::NvmlSettings;
+use crate::message::Wording;
+use crate::policy::{CullUsers, Mode, Policy};
+pub use telemetry::Source;
 
 /// Everything the service needs to know.
 #[derive(Debug)]
@@ -41,12 +49,14 @@ pub struct Settings {
     pub probe_kernels: bool,
     /// The address people use, where it is set.
     pub public_url: Option<Url>,
-    /// The cards.
-    pub nvml: NvmlSettings,
+    /// Where the cards are read.
+    pub source: Source,
     /// What is decided by.
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
     pub post: Option<PostSettings>,
+    /// What is announced, and where.
+    pub announcements: Option<Announcements>,
     /// Where the ledger is.
     pub store: PathBuf,
     /// What cards cost.
@@ -55,8 +65,8 @@ pub struct Settings {
     pub page: Option<Url>,
     /// Whether the metrics are shown to everybody.
     pub metrics_are_open: bool,
-    /// Whether `--cull-users` was given, which this program does not do.
-    pub users_were_to_be_deleted: bool,
+    /// Which users are deleted; nobody where absent.
+    pub cull_users: Option<CullUsers>,
 }
 
 /// Where settings come from.
@@ -93,7 +103,7 @@ impl Sources {
         let cycle =
             self.flags.cycle().map_or_else(|| cycle(&policy), |every| Ok(std(every.min(policy.max_gap))))?;
         policy.cycle = SignedDuration::try_from(cycle).unwrap_or(policy.max_gap);
-        supported(file)?;
+        let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
         if policy.mode > Mode::Observe && post.is_none() && policy.cpu_servers.is_none() {
@@ -111,14 +121,12 @@ impl Sources {
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url,
-            nvml: NvmlSettings {
-                library: file.telemetry.nvml.library.clone(),
-                poll: file.telemetry.nvml.poll.map_or(NvmlSettings::default().poll, |poll| std(poll.0)),
-            },
+            source: telemetry::source(&file.telemetry)?,
             policy,
             post,
+            announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
             cost: Cost::new(&file.cost)?,
-            users_were_to_be_deleted: self.flags.cull_users.unwrap_or(false),
+            cull_users,
             store: file.store.path.clone().unwrap_or_else(|| PathBuf::from("gpu-culler.sqlite")),
         })
     }
@@ -168,6 +176,16 @@ pub fn policy_of(file: Option<&Path>) -> Result<Policy, SettingsError> {
     Ok(Policy { can_warn: true, ..policy })
 }
 
+/// The words of a config file's mails, for a look at them: the rest of the file need not be complete.
+pub fn wording_of(file: Option<&Path>) -> Result<Wording, SettingsError> {
+    let (raw, text) = read(file)?;
+    let templates = raw.mail.as_ref().and_then(|mail| mail.templates.as_deref());
+    templates.map_or_else(|| Ok(Wording::default()), mail::wording).map_err(|error| match file {
+        Some(path) => error.locate(&text).in_file(path),
+        None => error,
+    })
+}
+
 fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
     let Some(path) = file else {
         return Ok((raw::File::default(), String::new()));
@@ -178,15 +196,6 @@ fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
     })?;
     let raw = toml::from_str(&text).map_err(|e| SettingsError::from_toml(&e, &text).in_file(path))?;
     Ok((raw, text))
-}
-
-fn supported(file: &raw::File) -> Result<(), SettingsError> {
-    match file.telemetry.source {
-        None | Some(raw::Source::Nvml) => Ok(()),
-        Some(raw::Source::Agents | raw::Source::Prometheus) => {
-            Err(SettingsError::key("telemetry.source", "this version reads cards with \"nvml\" only"))
-        }
-    }
 }
 
 /// A cycle longer than `max_gap` would look like a gap each time.

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use jiff::civil::{Date, Time, Weekday};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
 
+use super::demand::demand;
 use super::raw;
+use super::stop_hours::stop_hours;
 use super::{Flags, Limit, SettingsError};
 use crate::policy::{
-    CpuServers, Exemption, KeepOffer, KernelSource, Limits, Match, Mode, Overrides, Policy, ReasonNeed, Rule,
-    Safety, StopBudget, StopHours, Thresholds,
+    BusyKernelAction, CpuServers, CullUsers, Exemption, KeepOffer, KernelSource, Limits, Match, Mode,
+    Overrides, Policy, ReasonNeed, Rule, Safety, StopBudget, Thresholds,
 };
 
 const fn minutes(minutes: i64) -> SignedDuration {
@@ -26,9 +28,10 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
     let telemetry = &file.telemetry;
     let stop_hours = file.policy.stop_hours.as_ref().map(stop_hours).transpose()?;
     let zone = stop_hours.as_ref().map_or(TimeZone::UTC, |hours| hours.zone.clone());
-    not_yet("policy", file.policy.busy_kernel_limit, file.policy.action.as_deref())?;
+    not_yet("policy", file.policy.action.as_deref())?;
     let rules = file.rule.iter().map(|rule| self::rule(rule, &zone)).collect::<Result<Vec<_>, _>>()?;
     unique_names(&rules)?;
+    let limits = limits(&file.policy, flags)?;
     let ratio = |share: Option<super::Share>, default: f64| share.map_or(default, |share| share.0);
     let max_gap = telemetry.max_gap.map_or(minutes(3), |gap| gap.0);
     Ok(Policy {
@@ -49,7 +52,8 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
             Some(false) => KernelSource::HubOnly,
             Some(true) | None => KernelSource::Probed,
         },
-        limits: limits(&file.policy, flags)?,
+        demand: demand(&file.policy, &limits)?,
+        limits,
         can_warn: file.mail.is_some(),
         cpu_servers: cpu_servers(&file.cpu_servers, flags)?,
         rules,
@@ -95,8 +99,18 @@ fn limits(raw: &raw::Policy, flags: &Flags) -> Result<Limits, SettingsError> {
             .map_or(vec![minutes(15)], |all| all.iter().map(|t| t.0).collect()),
         connected_warn_after: limit(raw.connected_warn_after, hours(4)),
         card_unused_warn_after: limit(raw.card_unused_warn_after, hours(24)),
+        busy_kernel_limit: raw.busy_kernel_limit.and_then(|limit| limit.0),
+        busy_kernel_action: raw.busy_kernel_action.map_or(BusyKernelAction::Notice, busy_kernel_action),
         max_age: flags.max_age().unwrap_or_else(|| raw.max_age.and_then(|limit| limit.0)),
+        max_age_even_if_busy: raw.max_age_even_if_busy.unwrap_or(false),
     })
+}
+
+fn busy_kernel_action(raw: raw::BusyKernelAction) -> BusyKernelAction {
+    match raw {
+        raw::BusyKernelAction::Notice => BusyKernelAction::Notice,
+        raw::BusyKernelAction::Stop => BusyKernelAction::Stop,
+    }
 }
 
 /// Servers without a card are none of our business unless the file or the flags say so.
@@ -116,6 +130,22 @@ fn cpu_servers(raw: &raw::CpuServers, flags: &Flags) -> Result<Option<CpuServers
     }))
 }
 
+/// Users are deleted by the same limit, and admins only where somebody says so in words.
+pub fn cull_users(
+    raw: &raw::CpuServers,
+    servers: Option<&CpuServers>,
+    flags: &Flags,
+) -> Result<Option<CullUsers>, SettingsError> {
+    if !flags.cull_users.or(raw.cull_users).unwrap_or(false) {
+        return Ok(None);
+    }
+    let Some(servers) = servers else {
+        return Err(SettingsError::key("cpu_servers.cull_users", "needs `cull = true` beside it"));
+    };
+    let admins = flags.cull_admin_users.or(raw.cull_admin_users).unwrap_or(false);
+    Ok(Some(CullUsers { inactive_after: servers.idle_after, admins }))
+}
+
 fn keep(raw: &raw::Keep) -> KeepOffer {
     let choices = raw.choices.as_ref().map(|all| all.iter().map(|time| time.0).collect());
     KeepOffer {
@@ -129,7 +159,7 @@ fn keep(raw: &raw::Keep) -> KeepOffer {
 }
 
 fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
-    not_yet(&format!("rule \"{}\"", raw.name), raw.busy_kernel_limit, raw.action.as_deref())?;
+    not_yet(&format!("rule \"{}\"", raw.name), raw.action.as_deref())?;
     let patterns = |list: &Option<Vec<super::Pattern>>| {
         list.as_ref().map(|all| all.iter().map(|pattern| pattern.0.clone()).collect())
     };
@@ -155,7 +185,10 @@ fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
             remind_before: raw.remind_before.as_ref().map(|all| all.iter().map(|time| time.0).collect()),
             connected_warn_after: raw.connected_warn_after.map(|limit| limit.0),
             card_unused_warn_after: raw.card_unused_warn_after.map(|limit| limit.0),
+            busy_kernel_limit: raw.busy_kernel_limit.map(|limit| limit.0),
+            busy_kernel_action: raw.busy_kernel_action.map(busy_kernel_action),
             max_age: raw.max_age.map(|limit| limit.0),
+            max_age_even_if_busy: raw.max_age_even_if_busy,
         },
     })
 }
@@ -184,95 +217,11 @@ fn exemption(raw: &raw::Exempt, zone: &TimeZone) -> Result<Exemption, SettingsEr
 }
 
 /// Keys whose other values belong to a later version are refused rather than ignored.
-fn not_yet(place: &str, busy_kernel_limit: Option<Limit>, action: Option<&str>) -> Result<(), SettingsError> {
-    let refuse = |key: &str, known: &str| {
-        Err(SettingsError::key(key, format!("in {place}: this version knows only \"{known}\"")))
-    };
-    if busy_kernel_limit.is_some_and(|limit| limit.0.is_some()) {
-        return refuse("busy_kernel_limit", "never");
-    }
+fn not_yet(place: &str, action: Option<&str>) -> Result<(), SettingsError> {
     match action {
         None | Some("stop-server") => Ok(()),
-        Some(_) => refuse("action", "stop-server"),
-    }
-}
-
-fn stop_hours(raw: &raw::StopHours) -> Result<StopHours, SettingsError> {
-    let zone = raw.time_zone.as_deref().unwrap_or("UTC");
-    let hours = StopHours {
-        days: days(raw.days.as_deref().unwrap_or("Mon-Sun"))?,
-        from: time("stop_hours.from", raw.from.as_deref().unwrap_or("00:00"))?,
-        to: time("stop_hours.to", raw.to.as_deref().unwrap_or("24:00"))?,
-        zone: TimeZone::get(zone).map_err(|_| {
-            SettingsError::key(
-                "stop_hours.time_zone",
-                format!("\"{zone}\" is no time zone like \"Europe/Berlin\""),
-            )
-        })?,
-        holidays: raw
-            .holidays
-            .iter()
-            .map(|day| {
-                day.parse().map_err(|_| {
-                    SettingsError::key(
-                        "stop_hours.holidays",
-                        format!("\"{day}\" is no date like \"2026-12-25\""),
-                    )
-                })
-            })
-            .collect::<Result<_, _>>()?,
-    };
-    if hours.from >= hours.to {
-        return Err(SettingsError::key("stop_hours.from", "must be earlier than `to` on the same day"));
-    }
-    Ok(hours)
-}
-
-fn time(key: &str, text: &str) -> Result<Time, SettingsError> {
-    let text = if text == "24:00" { "23:59:59" } else { text };
-    let time = Time::strptime("%H:%M", text).or_else(|_| Time::strptime("%H:%M:%S", text));
-    time.map_err(|_| SettingsError::key(key, format!("\"{text}\" is no time of day like \"08:00\"")))
-}
-
-const WEEK: [(&str, Weekday); 7] = [
-    ("mon", Weekday::Monday),
-    ("tue", Weekday::Tuesday),
-    ("wed", Weekday::Wednesday),
-    ("thu", Weekday::Thursday),
-    ("fri", Weekday::Friday),
-    ("sat", Weekday::Saturday),
-    ("sun", Weekday::Sunday),
-];
-
-/// `Mon-Fri`, `Sat,Sun`, `Fri-Mon`.
-fn days(text: &str) -> Result<Vec<Weekday>, SettingsError> {
-    let bad = || {
-        SettingsError::key("stop_hours.days", format!("\"{text}\" is not like \"Mon-Fri\" or \"Mon,Wed\""))
-    };
-    let index = |name: &str| {
-        let name = name.trim().to_ascii_lowercase();
-        WEEK.iter().position(|(short, _)| *short == name).ok_or_else(bad)
-    };
-    let mut days = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (index(first)?, index(last)?);
-        let length = (last + WEEK.len() - first) % WEEK.len();
-        days.extend((0..=length).map(|step| WEEK[(first + step) % WEEK.len()].1));
-    }
-    Ok(days)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_are_read_as_people_write_them() {
-        use Weekday::{Friday, Monday, Saturday, Sunday, Wednesday};
-        assert_eq!(days("Mon,Wed"), Ok(vec![Monday, Wednesday]));
-        assert_eq!(days("Fri-Mon"), Ok(vec![Friday, Saturday, Sunday, Monday]));
-        assert_eq!(days("Mon-Sun").map(|d| d.len()), Ok(7));
-        assert!(days("Monday to Friday").is_err());
+        Some(_) => {
+            Err(SettingsError::key("action", format!("in {place}: this version knows only \"stop-server\"")))
+        }
     }
 }

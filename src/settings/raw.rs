@@ -26,12 +26,15 @@ pub struct File {
     #[serde(default)]
     pub cpu_servers: CpuServers,
     pub mail: Option<Mail>,
+    pub webhook: Option<Webhook>,
     #[serde(default)]
     pub store: Store,
     #[serde(default)]
     pub cost: Cost,
     #[serde(default)]
     pub web: Web,
+    #[serde(default)]
+    pub agent: Agent,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -66,6 +69,7 @@ pub struct Telemetry {
     pub warm_up: Option<Length>,
     #[serde(default)]
     pub nvml: Nvml,
+    pub agents: Option<Agents>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -85,6 +89,26 @@ pub struct Nvml {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Agents {
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    pub dns: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
+    pub timeout: Option<Length>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    pub listen: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub tls_cert_file: Option<PathBuf>,
+    pub tls_key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Policy {
     pub warn_after: Option<Length>,
     pub grace: Option<Grace>,
@@ -92,8 +116,14 @@ pub struct Policy {
     pub connected_warn_after: Option<Limit>,
     pub card_unused_warn_after: Option<Limit>,
     pub busy_kernel_limit: Option<Limit>,
+    pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
+    pub max_age_even_if_busy: Option<bool>,
     pub action: Option<String>,
+    #[serde(default)]
+    pub when_waiting: Overrides,
+    #[serde(default)]
+    pub when_free: Overrides,
     #[serde(default)]
     pub keep: Keep,
     pub stop_hours: Option<StopHours>,
@@ -138,8 +168,30 @@ pub struct Rule {
     pub connected_warn_after: Option<Limit>,
     pub card_unused_warn_after: Option<Limit>,
     pub busy_kernel_limit: Option<Limit>,
+    pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
+    pub max_age_even_if_busy: Option<bool>,
     pub action: Option<String>,
+}
+
+/// Limits that stand for others while somebody, or nobody, waits for a card.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overrides {
+    pub warn_after: Option<Length>,
+    pub grace: Option<Grace>,
+    pub remind_before: Option<Vec<Length>>,
+    pub connected_warn_after: Option<Limit>,
+    pub card_unused_warn_after: Option<Limit>,
+    pub busy_kernel_limit: Option<Limit>,
+    pub max_age: Option<Limit>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BusyKernelAction {
+    Notice,
+    Stop,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -181,6 +233,8 @@ pub struct CpuServers {
     pub default_servers: Option<bool>,
     pub named_servers: Option<bool>,
     pub remove_named_servers: Option<bool>,
+    pub cull_users: Option<bool>,
+    pub cull_admin_users: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -193,10 +247,22 @@ pub struct Mail {
     pub ca_file: Option<PathBuf>,
     pub timeout: Option<Length>,
     pub time_zone: Option<String>,
+    pub max_per_owner: Option<usize>,
+    pub max_in_all: Option<usize>,
+    pub templates: Option<PathBuf>,
     #[serde(default)]
     pub address: Vec<String>,
     #[serde(default)]
     pub admins: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Webhook {
+    pub url_file: PathBuf,
+    pub ca_file: Option<PathBuf>,
+    pub timeout: Option<Length>,
+    pub events: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::*;
-use crate::policy::StopBudget;
+use crate::policy::{BusyKernelAction, StopBudget};
 
 fn hub() -> Environment {
     [("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api"), ("JUPYTERHUB_API_TOKEN", "secret-token")]
@@ -62,6 +62,12 @@ fn mistakes_are_refused_with_line_key_and_remedy() {
         ("mode = \"kill\"\n", 1, "`mode`"),
         ("cycle = \"10m\"\n", 1, "`cycle`: must not be longer than telemetry.max_gap (3m)"),
         ("[policy]\naction = \"stop-kernels\"\n", 2, "this version knows only \"stop-server\""),
+        ("[policy]\nstop_hours = { from = \"08:00\", to = \"08:00\" }\n", 2, "for whole days leave both out"),
+        ("[policy]\nbusy_kernel_action = \"kill\"\n", 2, "`policy.busy_kernel_action`"),
+        ("[policy.when_waiting]\nwarn_after = \"2h\"\n", 2, "must not be longer than policy.warn_after (1h)"),
+        ("[policy.when_waiting]\nmax_age = \"never\"\n[policy]\nmax_age = \"9h\"\n", 2, "must not be longer"),
+        ("[policy.when_free]\nwarn_after = \"30m\"\n", 2, "must not be shorter than policy.warn_after (1h)"),
+        ("[policy.when_free]\nmode = \"warn\"\n", 2, "unknown key `mode`"),
         ("[[rule]]\nname = \"a\"\nmatch = { user = [\"x\"] }\n", 3, "did you mean `users`?"),
         ("[[rule]]\nname = \"a\"\nmatch = { users = [\"[\"] }\n", 3, "is no pattern"),
         ("[policy]\nstop_hours = { days = \"workdays\" }\n", 2, "is not like \"Mon-Fri\""),
@@ -136,8 +142,141 @@ fn without_being_asked_servers_without_a_card_are_none_of_our_business() {
 }
 
 #[test]
+fn users_are_deleted_only_where_somebody_asks_and_admins_only_where_that_is_said_too() {
+    assert_eq!(with_flags(Flags { timeout: Some(600), ..Flags::default() }).cull_users, None);
+    let asked = |admins| {
+        let flags = Flags {
+            cull_users: Some(true),
+            cull_admin_users: admins,
+            timeout: Some(600),
+            ..Flags::default()
+        };
+        with_flags(flags).cull_users.unwrap()
+    };
+    assert_eq!(asked(None), CullUsers { inactive_after: SignedDuration::from_mins(10), admins: false });
+    assert!(asked(Some(true)).admins && !asked(Some(false)).admins);
+    let file = "[cpu_servers]\ncull = true\nidle_after = \"2h\"\ncull_users = true\n";
+    let expected = CullUsers { inactive_after: SignedDuration::from_hours(2), admins: false };
+    assert_eq!(load(file).unwrap().cull_users, Some(expected));
+    let error = load("[cpu_servers]\ncull_users = true\n").unwrap_err().to_string();
+    assert!(error.contains("cpu_servers.cull_users") && error.contains("cull = true"), "{error}");
+}
+
+#[test]
 fn a_timeout_of_zero_is_refused_with_the_remedy() {
     let flags = Flags { timeout: Some(0), ..Flags::default() };
     let error = Sources { environment: hub(), flags, ..Sources::default() }.load().unwrap_err();
     assert!(error.to_string().contains("--timeout"), "{error}");
+}
+
+#[test]
+fn limits_for_kernels_age_and_demand_are_taken_over() {
+    let policy = load(
+        r#"
+        [policy]
+        busy_kernel_limit = "9h"
+        busy_kernel_action = "stop"
+        max_age = "7d"
+        max_age_even_if_busy = true
+        stop_hours = { from = "22:00", to = "06:00" }
+        [policy.when_waiting]
+        warn_after = "20m"
+        connected_warn_after = "1h"
+        [policy.when_free]
+        card_unused_warn_after = "never"
+        [[rule]]
+        name = "gentle"
+        match = { users = ["x"] }
+        warn_after = "2h"
+        busy_kernel_action = "notice"
+        max_age_even_if_busy = false
+        "#,
+    )
+    .unwrap()
+    .policy;
+    let hours = SignedDuration::from_hours;
+    let (usual, gentle) = (policy.limits_for(None, None), policy.limits_for(policy.rules.first(), Some(2)));
+    assert_eq!((usual.busy_kernel_limit, usual.max_age), (Some(hours(9)), Some(hours(168))));
+    assert_eq!((usual.busy_kernel_action, usual.max_age_even_if_busy), (BusyKernelAction::Stop, true));
+    assert_eq!((gentle.busy_kernel_action, gentle.max_age_even_if_busy), (BusyKernelAction::Notice, false));
+    assert_eq!((gentle.warn_after, gentle.connected_warn_after), (hours(2), Some(hours(1))));
+    let waiting = policy.limits_for(None, Some(1));
+    assert_eq!(
+        (waiting.warn_after, waiting.card_unused_warn_after),
+        (SignedDuration::from_mins(20), Some(hours(24)))
+    );
+    assert_eq!(policy.limits_for(None, Some(0)).card_unused_warn_after, None);
+    let nights = policy.stop_hours.unwrap();
+    assert!(nights.from > nights.to);
+}
+
+fn agents_of(section: &str) -> Result<Settings, SettingsError> {
+    load(&format!("[telemetry]\nsource = \"agents\"\n{section}"))
+}
+
+#[test]
+fn agents_are_named_one_by_one_or_by_a_name_with_many_addresses() {
+    use crate::telemetry::agents::Whom;
+    let whom = |section: &str| match agents_of(section).unwrap().source {
+        Source::Agents(agents) => agents.whom,
+        Source::Nvml(_) => panic!("the source is \"agents\""),
+    };
+    let urls = |all: &[&str]| all.iter().map(|url| Url::parse(url).unwrap()).collect::<Vec<_>>();
+    let nodes = whom("[telemetry.agents]\nnodes = [\"https://gpu1:9410\", \"http://10.0.0.2:9410\"]\n");
+    assert_eq!(nodes, Whom::Nodes(urls(&["https://gpu1:9410", "http://10.0.0.2:9410"])));
+    let dns = whom("[telemetry.agents]\ndns = \"agents.example.org:9410\"\n");
+    assert_eq!(dns, Whom::Dns(Url::parse("https://agents.example.org:9410").unwrap()));
+}
+
+#[test]
+fn agents_that_cannot_be_asked_are_refused_with_line_and_remedy() {
+    for (section, line, words) in [
+        ("", 2, "needs [telemetry.agents]"),
+        ("[telemetry.agents]\ntimeout = \"2s\"\n", 2, "needs [telemetry.agents] with nodes"),
+        ("[telemetry.agents]\nnodes = [\"gpu1:9410\"]\n", 4, "write it like \"https://gpu1:9410\""),
+        ("[telemetry.agents]\nnodes = [\"https://gpu1:9410/v1\"]\n", 4, "no address of an agent"),
+        ("[telemetry.agents]\nnodes = [\"https://me:pw@gpu1:9410\"]\n", 4, "no address of an agent"),
+        ("[telemetry.agents]\ndns = \"agents\"\n", 4, "write it like \"gpu-agents.example.org:9410\""),
+        ("[telemetry.agents]\nnodes = [\"https://a:1\"]\ndns = \"a:1\"\n", 5, "nodes or dns, not both"),
+        ("[telemetry.agents]\nnode = \"https://a:1\"\n", 4, "did you mean `nodes`?"),
+    ] {
+        let error = agents_of(section).unwrap_err();
+        assert!(error.what.contains(words), "{section}: {error}");
+        assert_eq!(error.line, Some(line), "{section}: {error}");
+    }
+}
+
+fn agent(text: &str, flags: &AgentFlags) -> Result<AgentSettings, SettingsError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    Sources { file: Some(file.path().to_owned()), ..Sources::default() }.load_agent(flags)
+}
+
+#[test]
+fn the_agent_needs_no_hub_and_listens_on_loopback_unless_it_has_a_token() {
+    let none = AgentFlags::default();
+    let settings = agent("", &none).unwrap();
+    assert_eq!((settings.listen.to_string().as_str(), settings.token_file), ("127.0.0.1:9410", None));
+    let open = "[agent]\nlisten = \"0.0.0.0:9410\"\n";
+    let error = agent(open, &none).unwrap_err();
+    assert!(error.what.contains("set agent.token_file") && error.line == Some(2), "{error}");
+    let token_file = Some(PathBuf::from("/t"));
+    let flags = AgentFlags { token_file: token_file.clone(), ..AgentFlags::default() };
+    assert_eq!(agent(open, &flags).unwrap().token_file, token_file);
+    let flags = AgentFlags { listen: Some("[::1]:1".to_owned()), ..AgentFlags::default() };
+    assert_eq!(agent(open, &flags).unwrap().listen.to_string(), "[::1]:1", "a flag wins");
+}
+
+#[test]
+fn mistakes_in_the_agents_settings_are_refused() {
+    for (text, words) in [
+        ("[agent]\nlisten = \"9410\"\n", "write it like \"0.0.0.0:9410\""),
+        ("[agent]\ntls_cert_file = \"/c\"\n", "needs agent.tls_key_file"),
+        ("[agent]\ntls_key_file = \"/k\"\n", "needs agent.tls_cert_file"),
+        ("[agent]\ntoken = \"secret\"\n", "unknown key `token`"),
+        ("[polcy]\n", "did you mean `policy`?"),
+    ] {
+        let error = agent(text, &AgentFlags::default()).unwrap_err();
+        assert!(error.what.contains(words), "{text}: {error}");
+    }
 }

@@ -4,8 +4,10 @@
 //! not looked into here: a record is a value of [`crate::policy`] as JSON under its server's name.
 
 mod log;
+pub mod looks;
 mod migrations;
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -151,6 +153,7 @@ impl Store {
                 put_state(transaction, &keeps_of(owner), ledger.keeps.get(owner))?;
             }
             put_state(transaction, "freeze", ledger.freeze.as_ref())?;
+            put_state(transaction, "spared", Some(&ledger.spared).filter(|spared| !spared.is_empty()))?;
             put_state(transaction, "lifted", ledger.lifted.as_ref())
         })
     }
@@ -170,6 +173,27 @@ impl Store {
             }
             Ok(())
         })
+    }
+
+    /// At how many instants since `begins` the log has one of `events` for a server of each user.
+    pub fn moments_of(
+        &self,
+        events: &[&str],
+        begins: Timestamp,
+    ) -> Result<BTreeMap<UserName, usize>, StoreError> {
+        let events = serde_json::json!(events).to_string();
+        let all = || {
+            let mut rows = self.connection.prepare_cached(
+                "SELECT user, COUNT(DISTINCT at) FROM event
+                 WHERE at >= ?1 AND user IS NOT NULL AND event IN (SELECT value FROM json_each(?2)) GROUP BY user",
+            )?;
+            let rows = rows.query_map(params![begins.to_string(), events], |row| {
+                let moments: u32 = row.get(1)?;
+                Ok((UserName(row.get(0)?), moments as usize))
+            })?;
+            rows.collect::<rusqlite::Result<_>>()
+        };
+        all().map_err(|e| self.failed("read", e))
     }
 
     fn write(
@@ -195,6 +219,7 @@ impl Store {
             let (key, json) = row.map_err(failed)?;
             match key.as_str() {
                 "freeze" => ledger.freeze = Some(self.parse(&key, &json)?),
+                "spared" => ledger.spared = self.parse(&key, &json)?,
                 "lifted" => ledger.lifted = Some(self.parse(&key, &json)?),
                 other => {
                     if let Some(owner) = other.strip_prefix(KEEPS) {

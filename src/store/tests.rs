@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::policy::{Freeze, Keep, Lifted, LimitKind, Warning};
+use crate::policy::{Concerned, Freeze, Keep, Lifted, LimitKind, Spared, Warning};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
@@ -27,6 +27,12 @@ fn ledger() -> Ledger {
     ledger.lifted = Some(Lifted { by: "root".to_owned(), at: at(8), since: at(7), flipped: 12 });
     ledger.kept(&ServerId::new("a/b @ö", "that is gone"), keep(at(3_000)));
     ledger.unsaved_keeps.clear();
+    let spared = Spared {
+        since: at(1),
+        idle: [("A100".to_owned(), SignedDuration::from_mins(5))].into(),
+        told: [(Concerned::Owner, at(20_000))].into(),
+    };
+    ledger.spared.insert("standby".to_owned(), spared);
     ledger
 }
 
@@ -133,4 +139,22 @@ fn what_happened_is_kept_in_order() {
     let mut rows = store.connection.prepare("SELECT event FROM event ORDER BY id").unwrap();
     let events: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(events, ["warned", "stopped"]);
+}
+
+#[test]
+fn letters_are_counted_by_their_moment_not_by_the_servers_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("ledger.sqlite")).unwrap();
+    let entry = |seconds, server, event: &str| Entry {
+        at: at(seconds),
+        server: Some(ServerId::new("nora", server)),
+        event: event.to_owned(),
+        reason: String::new(),
+    };
+    let two_in_one = [entry(100, "a", "warned"), entry(100, "b", "warned")];
+    let others = [entry(200, "a", "reminded"), entry(300, "a", "stopped"), entry(10, "a", "warned")];
+    store.log(&two_in_one).unwrap();
+    store.log(&others).unwrap();
+    let counted = store.moments_of(&["warned", "reminded"], at(50)).unwrap();
+    assert_eq!(counted, [(UserName("nora".to_owned()), 2)].into());
 }

@@ -1,6 +1,6 @@
 //! Reads a trace, line by line.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::time::Duration;
 
 use super::{Expectation, GivenKeep, Line, MailState, Observation, wire};
@@ -38,19 +38,84 @@ const FORMAT: &str = "gpu-culler/1";
 
 /// The lines of a trace after its header. Empty lines are passed over.
 pub fn read(source: impl BufRead) -> impl Iterator<Item = Result<Line, TraceError>> {
-    let mut lines = source
-        .lines()
-        .enumerate()
-        .map(|(index, text)| (index + 1, text))
-        .filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim().is_empty()))
+    let mut lines = Lines { source, number: 0, over: false }
+        .filter(|line| !line.as_ref().is_ok_and(|line| line.text.trim().is_empty()))
         .peekable();
     let empty = lines.peek().is_none().then(|| Err(TraceError::Format("nothing".to_owned())));
-    let read = lines.enumerate().filter_map(|(index, (line, text))| match text {
-        Ok(text) if index == 0 => read_header(&text).err().map(Err),
-        Ok(text) => Some(read_line(line, &text)),
-        Err(source) => Some(Err(TraceError::Io { line, source })),
+    let read = lines.enumerate().filter_map(|(index, line)| match line {
+        Ok(line) if index == 0 => read_header(&line.text).err().map(Err),
+        Ok(line) => Some(read_line(line.number, &line.text).map_err(|error| line.cut_short(error))),
+        Err(error) => Some(Err(error)),
     });
     empty.into_iter().chain(read)
+}
+
+/// One line as it stands in the file.
+struct RawLine {
+    /// Counted from 1.
+    number: usize,
+    text: String,
+    /// Whether its end is there, too.
+    whole: bool,
+}
+
+impl RawLine {
+    /// The last line of a trace whose recording was interrupted is no riddle.
+    fn cut_short(&self, error: TraceError) -> TraceError {
+        match error {
+            TraceError::Line { line, what } if !self.whole => {
+                let cut = "the trace breaks off in the middle of this line; remove it to replay the rest";
+                TraceError::Line { line, what: format!("{cut} ({what})") }
+            }
+            error => error,
+        }
+    }
+}
+
+/// Lines, each read whole and none kept. The first error ends them.
+struct Lines<R> {
+    source: R,
+    number: usize,
+    over: bool,
+}
+
+/// No observation of a Hub is longer than this.
+const LONGEST: u64 = 64 << 20;
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = Result<RawLine, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        self.number += 1;
+        let line = self.number;
+        let read = self.read();
+        self.over = !matches!(read, Ok(Some(_)));
+        read.map_err(|error| match error {
+            Ok(source) => TraceError::Io { line, source },
+            Err(what) => TraceError::Line { line, what },
+        })
+        .transpose()
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    fn read(&mut self) -> Result<Option<RawLine>, Result<io::Error, String>> {
+        let mut bytes = Vec::new();
+        (&mut self.source).take(LONGEST).read_until(b'\n', &mut bytes).map_err(Ok)?;
+        let whole = bytes.last() == Some(&b'\n');
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        if !whole && u64::try_from(bytes.len()).is_ok_and(|length| length >= LONGEST) {
+            return Err(Err("is longer than 64 MiB; one line holds one observation".to_owned()));
+        }
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| Err("is no UTF-8; a trace is JSON lines in UTF-8".to_owned()))?;
+        Ok(Some(RawLine { number: self.number, text, whole }))
+    }
 }
 
 /// Some editors begin a file with a byte order mark.
@@ -147,7 +212,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
         gpus,
         holds: Vec::new(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),
-        server: Server {
+        server: Box::new(Server {
             path: String::new(),
             id: ServerId::new(wire.user, wire.server),
             groups: wire.groups,
@@ -158,9 +223,9 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             last_activity: wire.last_activity,
             pending: wire.pending,
             ready: wire.ready,
-            addresses: Vec::new(),
+            contacts: Vec::new(),
             spawner: SpawnerState::default(),
-        },
+        }),
     })
 }
 

@@ -23,8 +23,8 @@ pub struct Observation {
     pub hub: State,
     #[serde(default, deserialize_with = "or_default")]
     pub telemetry: State,
-    #[serde(default, deserialize_with = "or_default")]
-    pub waiting: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<Server>>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]

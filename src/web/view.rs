@@ -137,7 +137,7 @@ impl SessionView {
                 needs_reason: !visitor.owns(id),
                 computes: matches!(verdict, Verdict::Busy(_)),
             }),
-            evidence: evidence(known, policy, &zone, now),
+            evidence: evidence(known, policy, status.last.as_ref().and_then(|last| last.waiting), &zone, now),
         }
     }
 }
@@ -257,6 +257,7 @@ fn marks(known: &Known, now: Timestamp) -> Vec<(Mark, Timestamp)> {
 fn evidence(
     known: &Known,
     policy: Option<&Policy>,
+    waiting: Option<u32>,
     zone: &TimeZone,
     now: Timestamp,
 ) -> Vec<(String, String)> {
@@ -265,7 +266,7 @@ fn evidence(
     let rule = known.decision.judgement.rule.as_deref();
     row("Rule", rule.map_or_else(|| "none; the defaults apply".to_owned(), pages::name));
     if let Some(policy) = policy {
-        let limits = limits_of(rule, policy);
+        let limits = limits_of(rule, waiting, policy);
         let or_never =
             |limit: Option<jiff::SignedDuration>| limit.map_or_else(|| "never".to_owned(), pages::length);
         row("Warned after nobody and nothing", pages::length(limits.warn_after));

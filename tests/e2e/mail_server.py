@@ -18,6 +18,8 @@ class Mailbox:
 
     def __init__(self, directory):
         self.mails = []
+        self.unknown = set()
+        self.refusals = 0
         self.ca_file = directory / "mail-ca.pem"
         self.password_file = directory / "mail-password"
         self.password_file.write_text(PASSWORD + "\n")
@@ -54,6 +56,13 @@ class Mailbox:
         return [m for m in self.mails if not m["In-Reply-To"]]
 
     # What aiosmtpd calls.
+
+    async def handle_RCPT(self, _server, _session, envelope, address, _options):  # noqa: N802
+        if address in self.unknown:
+            self.refusals += 1
+            return f"550 5.1.1 no mailbox {address}"
+        envelope.rcpt_tos.append(address)
+        return "250 2.1.5 fine"
 
     async def handle_DATA(self, server, session, envelope):  # noqa: N802
         received = mail.parse(envelope.original_content)

@@ -39,6 +39,24 @@ c.JupyterHub.load_roles.append({"name": "user", "scopes": ["self", "access:servi
 """
 
 
+class NoTokens(ChangedHub):
+    """The service may not ask kernels."""
+
+    lines = """
+culler_role = next(role for role in c.JupyterHub.load_roles if role["name"] == "gpu-culler")
+culler_role["scopes"].remove("tokens")
+"""
+
+
+class UsersMayGo(ChangedHub):
+    """The service may delete users."""
+
+    lines = """
+culler_role = next(role for role in c.JupyterHub.load_roles if role["name"] == "gpu-culler")
+culler_role["scopes"] += ["read:users:activity", "delete:users"]
+"""
+
+
 class FailingStops(ChangedHub):
     """A spawner whose stop fails for olga, and takes its time for sam."""
 

@@ -44,3 +44,21 @@ def test_an_odd_name_is_found_and_nobody_without_address_is_stopped(start_hub, c
     assert "SERVER olga" in mail.plain_text(told) and "zo\u00eb" not in mail.plain_text(told)
     assert len(mailbox.mails) == 3
     assert hub.metrics("gpu_culler_stops_total") == 1
+
+
+def test_a_refused_address_is_told_to_the_admins_once_and_not_knocked_at_again(
+    start_hub, culler_config, addresses, mailbox
+):
+    mailbox.unknown.add("nora@example.org")
+    hub = start_hub(culler_config(mail={"address": [addresses(nora="nora@example.org")], "admins": [ADMIN]}))
+    nora = Person(hub, "nora")
+    nora.arrive()
+    forget_and_leave(nora)
+
+    (told,) = eventually("the admin is told", lambda: mailbox.to(ADMIN), within=60)
+    text = mail.plain_text(told)
+    assert "SERVER nora" in text and "550 5.1.1 no mailbox n…@example.org" in text, text
+    cycles = hub.metrics("gpu_culler_cycles_total")
+    eventually("three more cycles", lambda: hub.metrics("gpu_culler_cycles_total") >= cycles + 3, within=60)
+    assert nora.is_running() and len(nora.processes()) == 2
+    assert len(mailbox.mails) == 1 and mailbox.refusals == 1

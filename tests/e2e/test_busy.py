@@ -1,6 +1,8 @@
 """Whatever still works keeps its server, although the card rests and nobody is there."""
 
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lab import mail
 from lab.stories import forget_and_leave
@@ -54,6 +56,37 @@ def test_processes_that_work_on_the_processor(start_hub, culler_config, arrive, 
     for person in (nick, dora):
         told = explain(hub, person)
         assert told["use clock"].endswith("; moved by CPU work of its processes"), told
+
+
+def test_an_application_behind_the_servers_proxy_is_presence_and_not_use(start_hub, culler_config, arrive, mailbox):
+    connected = 25
+    hub = start_hub(culler_config(policy={**LIMITS, "connected_warn_after": f"{connected}s"}))
+    (vera,) = arrive(hub, "vera")
+    forget_and_leave(vera)
+    # As VS Code in a browser: traffic to an application in the server, and no kernel that anybody uses.
+    with ThreadingHTTPServer(("127.0.0.1", 0), Editor) as editor:
+        threading.Thread(target=editor.serve_forever, daemon=True).start()
+        page = f"proxy/{editor.server_port}/"
+        assert get(vera, page).text == "an editor"
+        with Repeating(lambda: get(vera, page)):
+            holds("vera is not warned while she is there", lambda: not mailbox.mails, during=connected - 5)
+            assert explain(hub, vera)["verdict"].startswith("busy: somebody was there at ")
+            eventually("vera is warned by the other limit", lambda: mailbox.to(vera.address), within=LATE)
+        editor.shutdown()
+    text = " ".join(mail.plain_text(mailbox.mails[0]).split())
+    assert "Somebody is still connected, but an open browser tab alone does not count as use." in text
+
+
+class Editor(BaseHTTPRequestHandler):
+    """An application that answers."""
+
+    def do_GET(self):  # noqa: N802
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"an editor")
+
+    def log_message(self, *_):
+        pass
 
 
 def test_requests_to_a_server_are_presence_and_not_use(start_hub, culler_config, arrive, mailbox):

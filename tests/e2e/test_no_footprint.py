@@ -4,7 +4,7 @@ import time
 from datetime import datetime
 
 from lab.stories import forget_and_leave
-from lab.waiting import eventually
+from lab.waiting import eventually, holds
 from routes import ForgetfulFront, hide_servers
 
 WARN_AFTER, GRACE = 12, 6  # seconds
@@ -45,6 +45,18 @@ def test_asked_through_the_proxy_every_second(start_hub, culler_config, arrive, 
     (nora,) = arrive(hub, "nora")
     left_at = leave(nora)
     assert is_warned_and_stopped_on_time(nora, left_at, mailbox) <= left_at + 2
+
+
+def test_a_command_that_asks_through_the_proxy_is_nobody(start_hub, culler_config, arrive, mailbox, tmp_path, gpu_culler):
+    hide_servers(tmp_path)
+    config = culler_config(policy=LIMITS)
+    hub = start_hub(config)
+    (nora,) = arrive(hub, "nora")
+    left_at = leave(nora)
+    holds("she is not warned yet", lambda: not mailbox.mails, during=WARN_AFTER - 3)
+    assert gpu_culler(hub, config, "explain", "nora").code == 0
+    eventually("its look moved the Hub's stamp", lambda: stamp(nora) > left_at + 4, within=5)
+    is_warned_and_stopped_on_time(nora, left_at, mailbox)
 
 
 def test_its_own_traces_are_not_taken_for_somebody(start_hub, culler_config, arrive, mailbox, tmp_path):

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Event, Outcome};
+use super::{Event, Outcome, timeline};
 use crate::cli::{Format, say, say_json};
 use crate::message::reasons;
 use crate::trace::Expectation;
@@ -37,6 +37,11 @@ fn json(outcome: &Outcome, trace: Option<&String>) {
 
 fn text(path: &Path, outcome: &Outcome) {
     say(&format!("{}", path.display()));
+    if let Some((from, to)) = outcome.span {
+        let (first, last) = (reasons::time(from), reasons::time(to));
+        say(&format!("  {first} to {last}, {} observations", outcome.observed));
+        timeline::print(&outcome.events, from, to);
+    }
     for event in &outcome.events {
         let server = event.server.as_ref().map_or_else(|| "(all)".to_owned(), ToString::to_string);
         let deadline =
@@ -44,6 +49,11 @@ fn text(path: &Path, outcome: &Outcome) {
         let (at, what) = (reasons::time(event.at), event.event);
         say(&format!("  {at}  {server:<20} {what:<9} {}{deadline}", event.reason));
     }
+    let sum = &outcome.summary;
+    say(&format!(
+        "  stops: {}; GPU-hours freed: {:.1}; worked again within 30 minutes: {}",
+        sum.stopped, sum.gpu_hours_freed, sum.regretted
+    ));
     let met = outcome.expected - outcome.failures.len();
     if outcome.expected > 0 {
         say(&format!("  {met} of {} expectations met", outcome.expected));

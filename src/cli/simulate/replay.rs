@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use super::account::{Account, Sequel, Summary};
 use crate::domain::ServerId;
 use crate::message::reasons;
 use crate::policy::{Action, Decision, FreezeChange, HeldBack, Keep, Ledger, Policy, Verdict, Warning, plan};
@@ -33,6 +34,7 @@ pub struct Replay<'a> {
     ledger: Ledger,
     idle: BTreeSet<ServerId>,
     held_back: BTreeMap<ServerId, HeldBack>,
+    account: Account,
     events: Vec<Event>,
 }
 
@@ -44,8 +46,14 @@ impl<'a> Replay<'a> {
             ledger: Ledger::default(),
             idle: BTreeSet::new(),
             held_back: BTreeMap::new(),
+            account: Account::default(),
             events: Vec::new(),
         }
+    }
+
+    /// The numbers so far.
+    pub fn summary(&self) -> Summary {
+        self.account.summary()
     }
 
     /// Takes one observation and returns what it led to.
@@ -55,7 +63,11 @@ impl<'a> Replay<'a> {
         self.ledger.observe(&seen.snapshot, self.policy);
         let still = self.warned();
         for id in warned.iter().filter(|id| !still.contains(id)) {
+            self.account.unmarked();
             self.push(now, id, "unmarked", "it is a new session or gone");
+        }
+        for Sequel { server, event, after } in self.account.observe(&seen.snapshot, &self.ledger) {
+            self.push(now, &server, event, &format!("{} after its stop", reasons::length(after)));
         }
         self.keep(seen);
         let plan = plan(&seen.snapshot, &self.ledger, self.policy, now);
@@ -64,7 +76,7 @@ impl<'a> Replay<'a> {
             self.events.push(Event { at: now, server: None, event: "frozen", reason, deadline: None });
         }
         for decision in &plan.decisions {
-            self.decided(decision, seen.mail, now);
+            self.decided(decision, seen, now);
         }
         self.ledger.settled(&plan);
         std::mem::take(&mut self.events)
@@ -88,16 +100,24 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn decided(&mut self, decision: &Decision, mail: MailState, now: Timestamp) {
+    fn decided(&mut self, decision: &Decision, seen: &Observation, now: Timestamp) {
         let why = reasons::verdict(&decision.judgement.verdict);
         self.turned_idle(decision, &why, now);
         if let Some(action) = &decision.action {
-            self.act(decision, action, &why, mail, now);
+            self.act(decision, action, &why, seen, now);
         }
         self.hold_back(decision, now);
     }
 
-    /// A line when it turns idle. Not to be judged for a moment ends no idle spell; a limit that is
+    fn counted(&mut self, decision: &Decision, seen: &Observation, now: Timestamp) {
+        let session = seen.snapshot.sessions.iter().flatten().find(|s| s.server.id == decision.server);
+        let cards = session.map_or(0, |session| session.gpus.iter().flatten().count());
+        if let (Some(started), Some(limit)) = (decision.started, decision.judgement.reached) {
+            self.account.stopped(&decision.server, now, started, cards, limit);
+        }
+    }
+
+    /// A line when it turns idle, and when that is over and nobody was warned of it. Not to be judged for a moment ends no idle spell; a limit that is
     /// no longer reached does.
     fn turned_idle(&mut self, decision: &Decision, why: &str, now: Timestamp) {
         let id = &decision.server;
@@ -105,17 +125,30 @@ impl<'a> Replay<'a> {
             (Verdict::Idle(_), _) if self.idle.insert(id.clone()) => self.push(now, id, "idle", why),
             (Verdict::Idle(_), _) | (Verdict::Unknown(_), Some(_)) => {}
             (Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_), _) => {
-                self.idle.remove(id);
+                let warned = self.ledger.records.get(id).is_some_and(|record| record.warning.is_some());
+                if self.idle.remove(id) && !warned {
+                    self.push(now, id, "recovered", why);
+                }
             }
         }
     }
 
-    fn act(&mut self, decision: &Decision, action: &Action, why: &str, mail: MailState, now: Timestamp) {
-        let id = &decision.server;
+    fn act(&mut self, decision: &Decision, action: &Action, why: &str, seen: &Observation, now: Timestamp) {
+        let (id, mail) = (&decision.server, seen.mail);
         match action {
             Action::Unmark => {
                 self.ledger.unmarked(id);
+                self.account.unmarked();
                 self.push(now, id, "unmarked", why);
+            }
+            Action::Withdraw | Action::Notice(_) if mail != MailState::Accepting => {}
+            Action::Withdraw => {
+                self.ledger.withdrawn(id, None);
+                self.push(now, id, "withdrawn", why);
+            }
+            Action::Notice(waiting) => {
+                self.ledger.noticed(id, waiting.iter(), Some(now));
+                self.push(now, id, "noticed", why);
             }
             Action::Warn { .. } | Action::Remind { .. } if mail != MailState::Accepting => {
                 self.push(now, id, "held-back", "the mail server does not accept the warning");
@@ -131,6 +164,7 @@ impl<'a> Replay<'a> {
                     reminded: Vec::new(),
                 };
                 self.ledger.warned(id, warning);
+                self.account.warned();
                 self.push_deadline(now, id, "warned", why, *deadline);
             }
             Action::Remind { before, deadline } => {
@@ -140,6 +174,7 @@ impl<'a> Replay<'a> {
             Action::Stop => {
                 self.push(now, id, "stopping", why);
                 self.ledger.stopped(id, now);
+                self.counted(decision, seen, now);
                 self.push(now, id, "stopped", why);
             }
         }

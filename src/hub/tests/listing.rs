@@ -149,7 +149,8 @@ async fn a_list_without_pages_is_read_and_trusted_below_the_hubs_cut() {
 async fn every_field_arrives_in_the_domain() {
     let mut user = user_model("alice");
     user["admin"] = json!(true);
-    user["user_info"] = json!({"email": "alice@example.org", "uid": 7, "login": "al", "x": ""});
+    user["user_info"] =
+        json!({"email": "alice@example.org", "uid": 7, "zoneinfo": "Asia/Tokyo", "login": "al", "x": ""});
     user["servers"] = json!({"train 1": server_model("train 1")});
     let listing = list_one_page(json!([user])).await;
     let expected = Server {
@@ -162,11 +163,14 @@ async fn every_field_arrives_in_the_domain() {
         last_activity: Some("2026-12-01T08:59:30.25Z".parse().unwrap()),
         pending: None,
         ready: true,
-        addresses: vec![("user_info.email".to_owned(), "alice@example.org".to_owned())], // a login is none
+        // A login is neither an address nor a time zone.
+        contacts: [("user_info.email", "alice@example.org"), ("user_info.zoneinfo", "Asia/Tokyo")]
+            .map(|(source, text)| (source.to_owned(), text.to_owned()))
+            .to_vec(),
         spawner: SpawnerState { pid: Some(4242), ..SpawnerState::default() },
         path: "/user/alice/".to_owned(),
     };
-    assert_eq!(listing.servers, [expected]);
+    assert_eq!(listing.servers, [Box::new(expected)]);
     assert_eq!(listing.hidden, Hidden::default());
 }
 
@@ -180,7 +184,7 @@ async fn a_hub_5_without_the_newer_fields_is_read() {
     assert_eq!(server.last_activity, None);
     assert_eq!(server.started, Some("2026-12-01T08:00:00Z".parse().unwrap()));
     assert_eq!(server.pending.as_deref(), Some("spawn"));
-    assert_eq!((server.profile.as_ref(), server.addresses.len()), (None, 0));
+    assert_eq!((server.profile.as_ref(), server.contacts.len()), (None, 0));
     assert_eq!(listing.hidden, Hidden { state: 1, groups: 0 });
 }
 

@@ -210,7 +210,7 @@ fn cards_that_are_not_known_are_unknown_and_take_the_clock_along() {
     day.alice().gpus = Err("the node does not answer".to_owned());
     let reason = UnknownReason::Cards("the node does not answer".to_owned());
     assert_eq!(day.verdict("10:30"), Verdict::Unknown(reason));
-    assert_eq!(day.story(), [("warned", at("09:00")), ("unmarked", at("09:35"))]);
+    assert_eq!(day.story(), [("warned", at("09:00")), ("unmarked", at("09:35")), ("withdrawn", at("09:40"))]);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_clock_set_back_begins_the_watch_anew() {
     day.run("08:55");
     day.alice().card().sm = Ratio::reading(0.0);
     day.run("09:45");
-    let taken_back = [("warned", at("09:00")), ("unmarked", at("07:35"))];
+    let taken_back = [("warned", at("09:00")), ("unmarked", at("07:35")), ("withdrawn", at("07:40"))];
     assert_eq!(day.story(), taken_back, "nobody knows what the card did in between");
     day.run("09:55");
     assert_eq!(day.story().last(), Some(&("warned", at("09:55"))));

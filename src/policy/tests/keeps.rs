@@ -58,11 +58,13 @@ fn a_keep_protects_for_its_time_and_says_whose_word_it_is() {
     let expected = [
         ("warned", at("09:00")),
         ("unmarked", at("09:35")),
+        ("withdrawn", at("09:40")),
         ("warned", at("11:30")),
         ("reminded", at("12:15")),
         ("stopped", at("12:30")),
     ];
     assert_eq!(day.story(), expected);
+    assert_eq!(day.record().warnings, 2, "of one idle spell, and each a letter of its own");
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn activity_unmarks_and_the_next_warning_has_its_full_grace() {
         ("warned", at("09:00")),
         ("reminded", at("09:45")),
         ("unmarked", at("09:55")),
+        ("withdrawn", at("10:00")),
         ("warned", at("10:55")),
         ("reminded", at("11:40")),
         ("stopped", at("11:55")),
@@ -88,6 +89,7 @@ fn a_keep_takes_the_warning_back_and_protects_until_it_ends() {
     let expected = [
         ("warned", at("09:00")),
         ("unmarked", at("09:35")),
+        ("withdrawn", at("09:40")),
         ("warned", at("12:00")),
         ("reminded", at("12:45")),
         ("stopped", at("13:00")),
@@ -236,11 +238,51 @@ fn a_longer_limit_takes_the_warning_back() {
 }
 
 #[test]
-fn a_longer_grace_does_not_change_what_was_promised() {
+fn a_longer_grace_holds_at_once() {
     let mut day = Day::new();
     day.run("09:30");
-    day.policy.limits.grace = hours(8);
-    assert_eq!(day.until("10:00").action, Some(Action::Stop));
+    day.policy.limits.grace = hours(2);
+    assert_eq!(day.until("10:55").held_back, Some(HeldBack::Warned(at("11:00"))));
+    assert_eq!(day.until("11:00").action, Some(Action::Stop));
+}
+
+#[test]
+fn neither_a_shorter_grace_nor_a_shorter_limit_nor_a_rule_shortens_what_was_promised() {
+    let shorter = Overrides { grace: Some(mins(5)), warn_after: Some(mins(5)), ..Overrides::default() };
+    let rule = Rule {
+        name: "strict".to_owned(),
+        matches: Match::default(),
+        exempt: None,
+        overrides: shorter.clone(),
+    };
+    let changes: [fn(&mut Day, Rule); 2] = [
+        |day, rule| day.policy.limits = rule.overrides.over(&day.policy.limits),
+        |day, rule| day.policy.rules = vec![rule],
+    ];
+    for change in changes {
+        let mut day = Day::new();
+        day.run("09:05");
+        change(&mut day, rule.clone());
+        assert_eq!(day.until("09:55").held_back, Some(HeldBack::Warned(at("10:00"))));
+        assert_eq!(day.until("10:00").action, Some(Action::Stop));
+    }
+}
+
+#[test]
+fn hours_that_are_narrowed_move_a_promised_deadline_later_and_never_earlier() {
+    let office = |from: i8, to: i8| StopHours {
+        days: vec![jiff::civil::Weekday::Tuesday],
+        from: jiff::civil::time(from, 0, 0, 0),
+        to: jiff::civil::time(to, 0, 0, 0),
+        zone: jiff::tz::TimeZone::UTC,
+        holidays: std::collections::BTreeSet::new(),
+    };
+    let mut day = Day::new();
+    day.run("09:30");
+    day.policy.stop_hours = Some(office(11, 18));
+    assert_eq!(day.until("10:00").held_back, Some(HeldBack::Warned(at("12:00"))));
+    day.policy.stop_hours = Some(office(0, 23));
+    assert_eq!(day.until("10:05").action, Some(Action::Stop));
 }
 
 #[test]
@@ -249,7 +291,8 @@ fn planning_twice_at_the_same_instant_gives_the_same_plan() {
     for _ in 0..30 {
         day.now += STEP;
         let sessions = Ok(day.sessions.clone());
-        let snapshot = Snapshot { at: day.now, sessions, complete: true, telemetry_down: None, waiting: 0 };
+        let snapshot =
+            Snapshot { at: day.now, sessions, complete: true, telemetry_down: None, waiting: None };
         let mut ledger = day.ledger.clone();
         ledger.observe(&snapshot, &day.policy);
         let once = plan(&snapshot, &ledger, &day.policy, day.now);
@@ -258,4 +301,160 @@ fn planning_twice_at_the_same_instant_gives_the_same_plan() {
         day.look();
     }
     assert_eq!(day.stopped(), 3);
+}
+
+/// The events of alice's day that a mail stands behind.
+fn told(day: &Day) -> Vec<(&'static str, Timestamp)> {
+    day.story().into_iter().filter(|(what, _)| ["warned", "withdrawn"].contains(what)).collect()
+}
+
+#[test]
+fn a_withdrawal_waits_for_the_mail_server_and_is_sent_once() {
+    let mut day = Day::new();
+    day.run("09:20");
+    day.mail = false;
+    day.alice().works(true);
+    day.run("09:40");
+    day.mail = true;
+    day.run("12:00");
+    assert_eq!(told(&day), [("warned", at("09:00")), ("withdrawn", at("09:45"))]);
+}
+
+#[test]
+fn a_withdrawal_that_nobody_could_be_told_of_in_time_is_no_news() {
+    let mut day = Day::new();
+    day.run("09:20");
+    day.mail = false;
+    day.alice().works(true);
+    day.run("11:00");
+    day.mail = true;
+    day.run("12:00");
+    assert_eq!(told(&day), [("warned", at("09:00"))]);
+}
+
+#[test]
+fn whoever_flaps_gets_one_withdrawal_for_each_warning() {
+    let mut day = Day::new();
+    day.policy.limits.warn_after = mins(20);
+    for minute in 0..72 {
+        day.alice().works(minute % 6 == 0);
+        day.now += STEP;
+        day.look();
+    }
+    let warned = day.story().iter().filter(|(what, _)| *what == "warned").count();
+    let withdrawn = day.story().iter().filter(|(what, _)| *what == "withdrawn").count();
+    assert!(warned >= 10 && (warned - withdrawn) <= 1, "{warned} warnings, {withdrawn} withdrawn");
+}
+
+#[test]
+fn a_new_warning_makes_an_untold_withdrawal_obsolete() {
+    let mut day = Day::new();
+    day.policy.limits.warn_after = mins(10);
+    day.run("08:30");
+    day.mail = false;
+    day.alice().works(true);
+    day.run("08:35");
+    day.alice().works(false);
+    day.run("08:45");
+    day.mail = true;
+    day.run("09:20");
+    assert_eq!(told(&day), [("warned", at("08:15")), ("warned", at("08:50"))]);
+}
+
+#[test]
+fn who_was_only_asked_to_have_a_look_needs_no_withdrawal() {
+    let mut day = Day::new();
+    day.policy.mode = Mode::Warn;
+    day.run("09:20");
+    day.alice().works(true);
+    day.run("10:00");
+    assert_eq!(day.story(), [("warned", at("09:00")), ("unmarked", at("09:25"))]);
+}
+
+#[test]
+fn whoever_did_what_the_warning_asked_for_is_warned_anew_about_the_next_limit() {
+    let mut day = Day::new();
+    day.policy.limits.grace = hours(6);
+    day.policy.limits.card_unused_warn_after = Some(hours(3));
+    day.run("12:00");
+    // The mail said: run a cell, any cell. Nothing else is needed.
+    day.alice().kernel().last_activity = Some(at("12:03"));
+    day.run("20:00");
+    let expected = [
+        ("warned", at("09:00")),
+        ("unmarked", at("12:05")),
+        ("warned", at("12:10")),
+        ("reminded", at("17:55")),
+        ("stopped", at("18:10")),
+    ];
+    assert_eq!(day.story(), expected);
+}
+
+#[test]
+fn an_old_server_is_warned_while_its_card_works_only_if_the_admin_says_so() {
+    for (even_if_busy, expected) in [
+        (false, vec![]),
+        (true, vec![("warned", at("20:00")), ("reminded", at("20:45")), ("stopped", at("21:00"))]),
+    ] {
+        let mut day = Day::new();
+        day.policy.limits.max_age = Some(hours(12));
+        day.policy.limits.max_age_even_if_busy = even_if_busy;
+        day.alice().works(true);
+        day.run("20:00");
+        let kind = if even_if_busy { Some(IdleKind::AtWork) } else { None };
+        let verdict = day.decision("alice").judgement.verdict;
+        assert_eq!(if let Verdict::Idle(idle) = verdict { Some(idle.kind) } else { None }, kind);
+        day.run("23:00");
+        assert_eq!(day.story(), expected);
+    }
+}
+
+#[test]
+fn an_old_server_is_warned_while_a_kernel_computes_if_the_admin_says_so() {
+    let mut day = Day::new();
+    day.policy.limits.max_age = Some(hours(12));
+    day.policy.limits.max_age_even_if_busy = true;
+    day.alice().kernel().state = KernelState::Busy;
+    day.run("21:00");
+    assert_eq!(day.stopped(), 1);
+}
+
+#[test]
+fn an_old_server_that_cannot_be_read_is_left_alone_whatever_the_admin_says() {
+    let mut day = Day::new();
+    day.policy.limits.max_age = Some(hours(12));
+    day.policy.limits.max_age_even_if_busy = true;
+    day.alice().jupyter = Err("timed out".to_owned());
+    assert!(is_unknown(&day.verdict("23:00")));
+    assert_eq!(day.story(), []);
+}
+
+#[test]
+fn an_idle_warning_does_not_stand_for_the_age_that_is_reached_meanwhile() {
+    let mut day = Day::new();
+    day.policy.limits.max_age = Some(mins(90));
+    day.policy.limits.max_age_even_if_busy = true;
+    day.run("09:35");
+    day.alice().works(true);
+    day.run("11:00");
+    let expected = [
+        ("warned", at("09:00")),
+        ("unmarked", at("09:40")),
+        ("warned", at("09:45")),
+        ("reminded", at("10:30")),
+        ("stopped", at("10:45")),
+    ];
+    assert_eq!(day.story(), expected);
+}
+
+#[test]
+fn many_old_servers_at_work_do_not_freeze_the_stops() {
+    let users: Vec<String> = (0..12).map(|number| format!("u{number}")).collect();
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    let mut day = Day::of(&users, policy());
+    day.policy.limits.max_age = Some(hours(4));
+    day.policy.limits.max_age_even_if_busy = true;
+    day.sessions.iter_mut().for_each(|session| session.works(true));
+    day.run("15:00");
+    assert_eq!(day.stopped(), 12);
 }

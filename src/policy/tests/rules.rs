@@ -4,11 +4,11 @@ use globset::GlobMatcher;
 
 use super::*;
 
-fn globs(texts: &[&str]) -> Option<Vec<GlobMatcher>> {
+pub fn globs(texts: &[&str]) -> Option<Vec<GlobMatcher>> {
     Some(texts.iter().map(|text| pattern(text).unwrap()).collect())
 }
 
-fn rule(name: &str, matches: Match) -> Rule {
+pub fn rule(name: &str, matches: Match) -> Rule {
     Rule { name: name.to_owned(), matches, exempt: None, overrides: Overrides::default() }
 }
 

@@ -129,3 +129,71 @@ fn a_deadline_missed_in_the_hours_waits_for_the_next_opening() {
     day.run("2026-12-02T07:00:00Z");
     assert_eq!(day.story().last(), Some(&("stopped", opening)));
 }
+
+/// Every night from ten to six, in New York.
+fn over_midnight() -> StopHours {
+    let zone = TimeZone::get("America/New_York").unwrap();
+    StopHours { from: time(22, 0, 0, 0), to: time(6, 0, 0, 0), zone, ..nights() }
+}
+
+#[test]
+fn hours_over_midnight_belong_to_the_day_on_which_they_begin() {
+    let hours_of = |days: Vec<Weekday>| StopHours { days, ..over_midnight() };
+    let friday = hours_of(vec![Weekday::Friday]);
+    let inside = promised("2026-12-05T02:00:00-05:00", hours(1), &friday);
+    assert_eq!(inside, at("2026-12-05T03:00:00-05:00"), "Saturday at two is still Friday's night");
+    let outside = promised("2026-12-04T02:00:00-05:00", hours(1), &friday);
+    assert_eq!(outside, at("2026-12-04T23:00:00-05:00"), "Friday at two is Thursday's night");
+    assert_eq!(
+        next_opening(at("2026-12-05T06:00:00-05:00"), Some(&friday)),
+        Some(at("2026-12-11T22:00:00-05:00"))
+    );
+}
+
+#[test]
+fn a_grace_runs_on_over_midnight() {
+    let deadline = promised("2026-12-01T23:30:00-05:00", hours(1), &over_midnight());
+    assert_eq!(deadline, at("2026-12-02T00:30:00-05:00"));
+    let deadline = promised("2026-12-02T05:30:00-05:00", hours(1), &over_midnight());
+    assert_eq!(deadline, at("2026-12-02T22:30:00-05:00"));
+}
+
+#[test]
+fn a_holiday_ends_the_night_before_it_and_has_none_of_its_own() {
+    let christmas = over_midnight();
+    let eve = promised("2026-12-24T23:30:00-05:00", hours(1), &christmas);
+    assert_eq!(eve, at("2026-12-26T22:30:00-05:00"));
+}
+
+#[test]
+fn nights_over_both_switches_in_new_york_have_an_hour_less_and_an_hour_more() {
+    let spring = promised("2026-03-07T22:00:00-05:00", hours(7), &over_midnight());
+    assert_eq!(spring, at("2026-03-08T22:00:00-04:00"), "that night has seven hours, and its end is outside");
+    let autumn = promised("2026-10-31T22:00:00-04:00", hours(8), &over_midnight());
+    assert_eq!(autumn, at("2026-11-01T05:00:00-05:00"), "that night has nine");
+}
+
+#[test]
+fn whole_days_leave_no_hole_at_midnight() {
+    let always = StopHours { from: time(0, 0, 0, 0), to: time(0, 0, 0, 0), ..nights() };
+    let deadline = promised("2026-12-01T23:30:00+01:00", hours(1), &always);
+    assert_eq!(deadline, at("2026-12-02T00:30:00+01:00"));
+    let last = at("2026-12-01T23:59:59.5+01:00");
+    assert_eq!(next_opening(last, Some(&always)), Some(last));
+}
+
+#[test]
+fn whoever_is_warned_late_on_friday_is_stopped_on_monday_with_the_whole_grace_of_open_hours() {
+    // Friday, the fourth of December: idle since half past four, warned half an hour before closing time.
+    let mut day = Day::of(&["alice"], Policy { stop_hours: Some(office()), ..policy() });
+    day.alice().works(true);
+    day.run("2026-12-04T15:30:00Z");
+    day.alice().works(false);
+    day.run("2026-12-07T08:00:00Z");
+    let expected = [
+        ("warned", at("2026-12-04T17:30:00+01:00")),
+        ("reminded", at("2026-12-07T08:15:00+01:00")),
+        ("stopped", at("2026-12-07T08:30:00+01:00")),
+    ];
+    assert_eq!(day.story()[day.story().len() - 3..], expected);
+}

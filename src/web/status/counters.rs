@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Last;
 use crate::cycle::CycleReport;
+use crate::executor::Happening;
 use crate::message::reasons;
 use crate::policy::FreezeChange;
 
@@ -37,19 +38,24 @@ pub struct Counters {
 impl Counters {
     /// Counts one cycle.
     pub(super) fn completed(&mut self, report: &CycleReport, before: Option<&Last>, took: Duration) {
-        let count = |event: &str| report.happened.iter().filter(|h| h.event == event).count() as u64;
         self.cycles += 1;
         self.last_cycle_seconds = took.as_secs_f64();
         self.cycle_seconds += self.last_cycle_seconds;
-        self.warnings += count("warned");
-        self.stopped += count("stopped");
-        self.orphaned += count("orphaned");
-        self.held_back += count("held-back");
+        self.happened(&report.happened);
         self.freezes += u64::from(matches!(report.plan.freeze, FreezeChange::Begins(_)));
         if let Some(before) = before {
             let passed = report.at.duration_since(before.at).as_secs_f64().clamp(0.0, LONGEST);
             self.cards(report, passed);
         }
+    }
+
+    /// Counts what happened in a cycle or between two.
+    pub fn happened(&mut self, happened: &[Happening]) {
+        let count = |event: &str| happened.iter().filter(|h| h.event == event).count() as u64;
+        self.warnings += count("warned");
+        self.stopped += count("stopped");
+        self.orphaned += count("orphaned");
+        self.held_back += count("held-back");
     }
 
     /// A card that several sessions hold counts as the busiest of them finds it.

@@ -25,6 +25,8 @@ pub struct Last {
     pub listed: Option<Timestamp>,
     /// When the cards could last be read.
     pub read: Option<Timestamp>,
+    /// How many wait for a card, where a source tells.
+    pub waiting: Option<u32>,
     /// What keeps the service from doing its work.
     pub troubles: Vec<String>,
     /// The brake, when it is on.
@@ -89,6 +91,7 @@ impl Last {
             at: report.at,
             listed: if report.snapshot.sessions.is_ok() { Some(report.at) } else { listed },
             read: if telemetry_down { read } else { Some(report.at) },
+            waiting: report.snapshot.waiting,
             troubles: report.troubles,
             freeze,
             cards: report.cards,
