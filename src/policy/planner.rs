@@ -50,7 +50,7 @@ fn decide(
     now: Timestamp,
 ) -> Decision {
     let record = record_of(session, ledger);
-    let keep: Option<&Keep> = record.and_then(|record| record.keep.as_ref());
+    let keep: Option<&Keep> = record.and_then(|record| record.keep.as_deref());
     let judgement = judge(session, record.map(|record| &record.evidence), keep, waiting, policy, now);
     let limits = limits_of(judgement.rule.as_deref(), waiting, policy);
     let step = record.map_or(Step::Nothing, |record| next_step(record, &judgement, &limits, policy, now));
