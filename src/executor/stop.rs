@@ -240,7 +240,7 @@ fn still_due(
         return Err(changed());
     }
     let record = ledger.records.get(&session.server.id).ok_or_else(changed)?;
-    let warning = record.warning.clone();
+    let warning = record.warning.as_deref().cloned();
     let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
     let notice = session_notice(session, decision, record, deadline, waiting).ok_or_else(changed)?;
     let target = decision.target.clone().ok_or_else(changed)?;
