@@ -46,6 +46,7 @@ class GpuCuller:
         config = folder / "gpu-culler.toml"
         config.write_text(
             f'[telemetry.nvml]\nlibrary = "{self.library}"\n[store]\npath = "{folder}/gpu-culler.sqlite"\n'
+            '[safety]\nmin_uptime = "1s"\n'
         )
         flags = [f"--timeout={timeout}", f"--cull-every={every}"]
         return [self.binary, "run", "--config", config, *flags], {"FAKE_NVML_SCENE": str(scene)}

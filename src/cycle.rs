@@ -48,8 +48,9 @@ impl Cycle {
         self.observer.also_looked(looks.as_deref().unwrap_or_default());
         let seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
+        let mut happened = self.executor.see_to_quick(&self.policy, &mut self.journal, clock());
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
-        let mut happened = self.noticed(&plan, now);
+        happened.extend(self.noticed(&plan, now));
         let mut troubles = seen.troubles;
         troubles.extend(looks.err().map(|error| error.to_string()));
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
@@ -71,6 +72,17 @@ impl Cycle {
             }
         }
         CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
+    }
+
+    /// Sees to what people ask for between two passes; what could not be saved was not done.
+    pub async fn see_to_wishes(&mut self, clock: Clock) -> Vec<Happening> {
+        let Self { executor, journal, observer, policy, orphans, .. } = self;
+        let done = executor.see_to_all(policy, journal, observer, clock).await;
+        orphans.extend(done.orphans);
+        if let Err(error) = journal.log(&done.happened) {
+            tracing::error!("what people asked for is done, but is not in the log: {error}");
+        }
+        done.happened
     }
 
     /// What the plan found, before anything is done about it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cycle::Cycle;
-use crate::executor::{Asked, Executor, Journal, Post, Setbacks, Users};
+use crate::executor::{Asked, Executor, Inbox, Journal, Post, Setbacks, Users};
 use crate::hub::{
     self, Duties, Hub, HubError, KernelStopper, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed,
     Stopper, TokenMinter, UserRemover,
@@ -86,21 +86,21 @@ pub fn duties(settings: &Settings) -> Duties {
 }
 
 /// Makes everything a cycle needs.
-pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, policy, notes, probing } = parts(&settings).await?;
+pub async fn cycle(settings: &Settings, inbox: Inbox) -> Result<(Cycle, Vec<String>), String> {
+    let Parts { observer, policy, notes, probing } = parts(settings).await?;
     // The first look would otherwise come before the first reading.
     observer.begin(FIRST_READING).await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
-    let executor = executor(&settings, probing)?;
+    let executor = executor(settings, inbox, probing)?;
     Ok((Cycle { observer, executor, journal, policy, orphans: Vec::new() }, notes))
 }
 
 /// In `observe` nothing that writes or stops exists; in `warn` nothing that stops.
-fn executor(settings: &Settings, probing: Option<ProbeGrant>) -> Result<Executor, String> {
+fn executor(settings: &Settings, inbox: Inbox, probing: Option<ProbeGrant>) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
-        Some(post) => Some(self::post(post, mode, settings.cycle)?),
+        Some(post) => Some(self::post(post, mode, settings)?),
         None => None,
     };
     let stopper = match mode {
@@ -112,7 +112,7 @@ fn executor(settings: &Settings, probing: Option<ProbeGrant>) -> Result<Executor
     let kernels = probing.filter(|_| mode == Mode::Enforce && settings.policy.needs_kernels());
     let kernels = kernels.map(|grant| kernel_stopper(settings, grant)).transpose();
     let kernels = kernels.map_err(|error| error.to_string())?;
-    Ok(Executor { post, stopper, users, kernels })
+    Ok(Executor { post, stopper, kernels, inbox, users })
 }
 
 fn kernel_stopper(settings: &Settings, grant: ProbeGrant) -> Result<KernelStopper, HubError> {
@@ -128,7 +128,7 @@ fn users_of(settings: &Settings, cull: &CullUsers) -> Result<Users, HubError> {
     Ok(Users::new(Hub::new(settings.hub.clone())?, UserRemover::new(&settings.hub)?, cull.clone()))
 }
 
-fn post(settings: &PostSettings, mode: Mode, cycle: Duration) -> Result<Post, String> {
+fn post(settings: &PostSettings, mode: Mode, all: &Settings) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
@@ -137,9 +137,9 @@ fn post(settings: &PostSettings, mode: Mode, cycle: Duration) -> Result<Post, St
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
         limits: settings.limits,
-        setbacks: Setbacks::new(cycle),
+        setbacks: Setbacks::new(all.cycle),
         asked: Asked::default(),
-        page: None,
+        page: all.page.as_ref().map(ToString::to_string),
         stops_follow: mode == Mode::Enforce,
     })
 }

@@ -120,7 +120,9 @@ pub fn news(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<News> {
 
 fn about(decision: &Decision, journal: &Journal) -> Option<About> {
     match &decision.action {
-        Some(Action::Withdraw) => journal.record(&decision.server)?.taken_back.clone().map(About::Withdrawn),
+        Some(Action::Withdraw) => {
+            journal.record(&decision.server)?.taken_back.as_deref().cloned().map(About::Withdrawn)
+        }
         Some(Action::Notice(waits)) => Some(About::Waits(waits.clone())),
         Some(Action::Warn { .. } | Action::Remind { .. } | Action::Stop | Action::Unmark) | None => None,
     }

@@ -1,37 +1,20 @@
-//! Stops one server: looks again, asks the planner again, stops, and looks whether it is gone.
-
-use std::time::Duration;
+//! Stops one server: looks again, asks the planner again, and stops.
 
 use futures::StreamExt;
 use jiff::Timestamp;
 
 use super::notice::session_notice;
-use super::{Clock, Executor, Happening, Journal, kernels};
+use super::verified::{Orphan, Stopped, send_and_verify};
+use super::{Clock, Executor, Happening, Inbox, Journal, kernels};
 use crate::domain::{Server, ServerId};
-use crate::hub::{KernelStopper, StopAnswer, Stopper};
+use crate::hub::{KernelStopper, Stopper};
 use crate::message::{SessionNotice, reasons};
-use crate::observer::{Observer, Resident};
+use crate::observer::Observer;
 use crate::policy::{
     Action, Decision, KernelName, Ledger, Plan, Policy, Session, Snapshot, Target, Warning, plan,
     to_interrupt, without_interrupt,
 };
 use crate::store::StoreError;
-
-/// How long a stop may take before it is reported as not done. The Hub itself waits ten seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it is looked whether a stop happened that the Hub did not answer.
-const DOUBT: Duration = Duration::from_secs(5);
-/// How often it is looked whether a server is gone.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-
-/// Processes that outlived the stop of their server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Orphan {
-    /// Whose they were.
-    pub server: ServerId,
-    /// The processes, and where they run.
-    pub processes: Vec<Resident>,
-}
 
 /// What became of one stop.
 enum Ending {
@@ -78,17 +61,30 @@ impl Executor {
             return Ok(Vec::new());
         };
         let waiting = plan.waiting;
-        let means = Means { waiting, policy, observer, stopper, kernels: self.kernels.as_ref(), clock };
+        let (kernels, inbox) = (self.kernels.as_ref(), &self.inbox);
+        let means = Means { waiting, policy, observer, stopper, kernels, inbox, clock };
         let means = &means;
         let due = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
         let due: Vec<_> =
             due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
-        let stops = due
-            .into_iter()
-            .map(|(decision, known)| async move { (decision, stop(decision, known, means).await) });
+        let stops = due.into_iter().map(|(decision, known)| async move {
+            let ending = stop(decision, known, means).await;
+            inbox.stop_ended(&decision.server);
+            (decision, ending)
+        });
         let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
         let (mut orphans, mut saved) = (Vec::new(), Ok(()));
-        while let Some((decision, ending)) = stops.next().await {
+        loop {
+            let (decision, ending) = tokio::select! {
+                next = stops.next() => match next {
+                    Some(ended) => ended,
+                    None => break,
+                },
+                () = inbox.arrived() => {
+                    happened.extend(self.see_to_quick(policy, journal, clock()));
+                    continue;
+                }
+            };
             let at = clock();
             happened.push(ending.told(decision, at));
             saved = saved.and(ending.save(&decision.server, at, journal));
@@ -157,6 +153,7 @@ struct Means<'a> {
     observer: &'a Observer,
     stopper: &'a Stopper,
     kernels: Option<&'a KernelStopper>,
+    inbox: &'a Inbox,
     clock: Clock,
 }
 
@@ -165,6 +162,9 @@ async fn stop(decision: &Decision, known: Ledger, means: &Means<'_>) -> Ending {
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
+    if !means.inbox.may_stop(&decision.server) {
+        return Ending::CalledOff("somebody asked to keep it".to_owned());
+    }
     match &told.target {
         Target::Server => stop_server(decision, told, means).await,
         Target::Kernels(kernels) => stop_kernels(&told, kernels, means).await,
@@ -172,19 +172,13 @@ async fn stop(decision: &Decision, known: Ledger, means: &Means<'_>) -> Ending {
 }
 
 async fn stop_server(decision: &Decision, told: Box<Told>, means: &Means<'_>) -> Ending {
-    let before = means.observer.processes(&decision.server, (means.clock)()).await;
-    match means.stopper.stop(&decision.server, means.policy.afterwards(decision)).await {
-        Ok(StopAnswer::Gone | StopAnswer::Slow) => {
-            wait_until_gone(decision, &before, told, means, PATIENCE).await
-        }
-        // Nobody knows whether the Hub did it before it failed.
-        Err(error) if error.is_transient() => {
-            match wait_until_gone(decision, &before, told, means, DOUBT).await {
-                Ending::StillThere => Ending::Failed(error.to_string()),
-                ending => ending,
-            }
-        }
-        Err(error) => Ending::Failed(error.to_string()),
+    let afterwards = means.policy.afterwards(decision);
+    let Means { stopper, observer, clock, .. } = *means;
+    match send_and_verify(&decision.server, decision.started, afterwards, stopper, observer, clock).await {
+        Stopped::Gone => Ending::Gone(told),
+        Stopped::StillThere => Ending::StillThere,
+        Stopped::Orphaned(orphan) => Ending::Orphaned(orphan),
+        Stopped::Failed(error) => Ending::Failed(error),
     }
 }
 
@@ -246,43 +240,9 @@ fn still_due(
         return Err(changed());
     }
     let record = ledger.records.get(&session.server.id).ok_or_else(changed)?;
-    let warning = record.warning.clone();
+    let warning = record.warning.as_deref().cloned();
     let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
     let notice = session_notice(session, decision, record, deadline, waiting).ok_or_else(changed)?;
     let target = decision.target.clone().ok_or_else(changed)?;
     Ok(Told { server: session.server.clone(), notice, warning, target })
-}
-
-/// An answer of the Hub proves nothing: the server must be gone from it, and its processes too.
-async fn wait_until_gone(
-    decision: &Decision,
-    before: &[Resident],
-    told: Box<Told>,
-    means: &Means<'_>,
-    patience: Duration,
-) -> Ending {
-    let deadline = tokio::time::Instant::now() + patience;
-    let mut look = tokio::time::interval(LOOK_EVERY);
-    loop {
-        look.tick().await;
-        let listed = match means.observer.server(&decision.server).await {
-            Ok(server) => server.is_some_and(|server| server.started == decision.started),
-            Err(_) => true,
-        };
-        let alive = if listed {
-            before.to_vec()
-        } else {
-            means.observer.still_running(before, (means.clock)()).await
-        };
-        if !listed && alive.is_empty() {
-            return Ending::Gone(told);
-        }
-        if tokio::time::Instant::now() >= deadline {
-            return if listed {
-                Ending::StillThere
-            } else {
-                Ending::Orphaned(Orphan { server: decision.server.clone(), processes: alive })
-            };
-        }
-    }
 }

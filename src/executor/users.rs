@@ -41,7 +41,8 @@ impl Users {
         clock: Clock,
     ) -> (Vec<Happening>, Vec<String>) {
         let now = clock();
-        if plan.freeze.is_frozen() || self.next.is_some_and(|next| now < next) {
+        let ready = ledger.began.and_then(|began| began.checked_add(safety.min_uptime).ok());
+        if plan.freeze.is_frozen() || ready.max(self.next).is_some_and(|next| now < next) {
             return (Vec::new(), Vec::new());
         }
         let hubs_now = self.hub_time(now);

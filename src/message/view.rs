@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
-    foreign, measures, reasons, sentences,
+    foreign, measures, pages, reasons, sentences,
 };
 use crate::domain::{Hold, ServerId};
 use crate::policy::LimitKind;
@@ -110,7 +110,7 @@ impl OwnerView {
             stops_follow: notice.stops_follow,
             kernels_only: sessions.iter().all(|session| session.kernels.is_some()),
             sessions: sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
-            page: page(notice.page.as_deref()),
+            page: page_of(notice.page.as_deref(), &sessions),
         }
     }
 }
@@ -262,6 +262,15 @@ fn first_few(names: &[String]) -> String {
 /// `alice` for the default server, which has no name, and `alice/training` for a named one.
 pub(super) fn server_id(server: &ServerId) -> String {
     if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
+}
+
+/// The page of exactly this session; of several, the one that shows them all.
+fn page_of(base: Option<&str>, sessions: &[SessionNotice]) -> Option<String> {
+    let base = page(base)?;
+    Some(match sessions {
+        [only] => format!("{}/{}", base.trim_end_matches('/'), pages::session_path(&only.server)),
+        _ => base,
+    })
 }
 
 /// Only an address that a browser opens may become a link.

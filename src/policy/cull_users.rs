@@ -47,7 +47,7 @@ impl CullUsers {
         let lasts = |keep: &Keep| now < keep.until;
         let given = ledger.keeps.get(&account.name).into_iter().flatten().map(|grant| &grant.keep);
         let known = ledger.records.iter().filter(|(id, _)| id.user == account.name);
-        if given.chain(known.filter_map(|(_, record)| record.keep.as_ref())).any(lasts) {
+        if given.chain(known.filter_map(|(_, record)| record.keep.as_deref())).any(lasts) {
             return Err(UserStays::Keeps);
         }
         let seen = account.last_activity.max(account.created).ok_or(UserStays::Unknown)?;

@@ -170,7 +170,7 @@ fn cost(
 }
 
 fn in_force<'a>(ledger: &'a Ledger, server: &ServerId, now: Timestamp) -> Option<&'a Keep> {
-    ledger.records.get(server)?.keep.as_ref().filter(|keep| now < keep.until)
+    ledger.records.get(server)?.keep.as_deref().filter(|keep| now < keep.until)
 }
 
 /// What an owner's keeps of the last seven days leave of the budget, however many servers they were for.
@@ -201,7 +201,7 @@ impl Ledger {
         self.unsaved_keeps.insert(id.user.clone());
         self.change(id, |record| {
             let longer = record.keep.take().filter(|old| old.until > keep.until);
-            record.keep = Some(longer.unwrap_or(keep));
+            record.keep = Some(longer.unwrap_or_else(|| Box::new(keep)));
         });
     }
 

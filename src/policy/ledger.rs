@@ -52,16 +52,16 @@ pub struct Record {
     pub sending: Option<Timestamp>,
     /// When the admins were told that its owner has no address.
     pub admins_told: Option<Timestamp>,
-    /// The warning its owner has.
-    pub warning: Option<Warning>,
+    /// The warning its owner has. Of thousands of records few hold one, hence the boxes.
+    pub warning: Option<Box<Warning>>,
     /// A warning of a stop that was taken back, until its owner knows.
     #[serde(default)]
-    pub taken_back: Option<Warning>,
+    pub taken_back: Option<Box<Warning>>,
     /// How many warnings of this run were accepted, so that each has a name of its own.
     #[serde(default)]
     pub warnings: u32,
     /// The keep that was last given.
-    pub keep: Option<Keep>,
+    pub keep: Option<Box<Keep>>,
     /// When it was stopped.
     pub stopped: Option<Timestamp>,
 }
@@ -219,7 +219,7 @@ impl Ledger {
         self.change(id, |record| {
             record.sending = None;
             record.taken_back = None;
-            record.warning = Some(warning);
+            record.warning = Some(Box::new(warning));
             record.warnings = record.warnings.saturating_add(1);
         });
     }
@@ -261,8 +261,8 @@ impl Ledger {
     /// server was in trouble, it can be put back.
     pub fn withdrawn(&mut self, id: &ServerId, or_not: Option<Warning>) -> Option<Warning> {
         let before = self.records.get(id).and_then(|record| record.taken_back.clone());
-        self.change(id, |record| record.taken_back = or_not);
-        before
+        self.change(id, |record| record.taken_back = or_not.map(Box::new));
+        before.map(|warning| *warning)
     }
 
     /// The owner is told of kernels that wait, at this instant; or after all not.

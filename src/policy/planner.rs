@@ -51,7 +51,7 @@ fn decide(
     now: Timestamp,
 ) -> Decision {
     let record = record_of(session, ledger);
-    let keep: Option<&Keep> = record.and_then(|record| record.keep.as_ref());
+    let keep: Option<&Keep> = record.and_then(|record| record.keep.as_deref());
     let judgement = judge(session, record.map(|record| &record.evidence), keep, waiting, policy, now);
     let limits = limits_of(judgement.rule.as_deref(), waiting, policy);
     let save_wait = save_wait(session, limits.manner, &judgement.verdict);

@@ -62,6 +62,10 @@ pub struct Settings {
     pub store: PathBuf,
     /// What cards cost.
     pub cost: Cost,
+    /// The absolute address of the pages, where it is known.
+    pub page: Option<Url>,
+    /// Whether the metrics are shown to everybody.
+    pub metrics_are_open: bool,
     /// Which users are deleted; nobody where absent.
     pub cull_users: Option<CullUsers>,
 }
@@ -110,11 +114,14 @@ impl Sources {
             );
             return Err(SettingsError::key("mode", what));
         }
+        let public_url = file.hub.public_url.clone().or_else(|| self.environment.public_url());
         Ok(Settings {
+            page: self.environment.page_url(public_url.as_ref()),
+            metrics_are_open: file.web.metrics.is_some_and(|metrics| matches!(metrics, raw::Metrics::Open)),
             cycle,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
-            public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
+            public_url,
             source: telemetry::source(&file.telemetry, &policy)?,
             policy,
             post,

@@ -33,6 +33,8 @@ pub struct File {
     #[serde(default)]
     pub cost: Cost,
     #[serde(default)]
+    pub web: Web,
+    #[serde(default)]
     pub agent: Agent,
 }
 
@@ -331,4 +333,17 @@ pub struct Cost {
 pub struct Rate {
     pub gpu_model: Pattern,
     pub per_hour: f64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Web {
+    pub metrics: Option<Metrics>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metrics {
+    Open,
+    Token,
 }

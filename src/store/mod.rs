@@ -5,6 +5,7 @@
 
 mod error;
 mod file;
+mod log;
 pub mod looks;
 mod migrations;
 
@@ -21,6 +22,7 @@ use crate::policy::{Ledger, Record};
 
 pub use error::StoreError;
 use file::Ours;
+pub use log::{Logged, Wanted, read_log};
 
 /// Something that happened, for the log that admins read later.
 #[derive(Clone, Debug, PartialEq, Eq)]

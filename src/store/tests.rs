@@ -13,7 +13,7 @@ fn at(seconds: i64) -> Timestamp {
 
 fn ledger() -> Ledger {
     let mut record = Record::new(at(1_000));
-    record.warning = Some(Warning {
+    record.warning = Some(Box::new(Warning {
         accepted: at(5_000),
         deadline: at(8_600),
         limit: LimitKind::Nobody,
@@ -21,7 +21,7 @@ fn ledger() -> Ledger {
         message_id: "1@example.org".to_owned(),
         reminded: vec![SignedDuration::from_mins(15)],
         kernels: None,
-    });
+    }));
     let mut ledger = Ledger::default();
     ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);
     ledger.records.insert(ServerId::new("a/b @ö", ""), Record::new(at(2_000)));

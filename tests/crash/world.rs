@@ -179,6 +179,7 @@ impl World {
             hub = {{ probe_kernels = false, request_timeout = "2s" }}
             telemetry = {{ max_gap = "60s", min_coverage = 0.01, warm_up = "1s", nvml = {{ library = "{folder}/libnvidia-ml.so.1", poll = "1s" }} }}
             policy = {{ warn_after = "1s", grace = "{}s", remind_before = ["2s"] }}
+            safety = {{ min_uptime = "1s" }}
             store = {{ path = "{folder}/ledger.sqlite" }}
             mail = {{ from = "culler@example.org", server = "smtp://127.0.0.1:{}?tls=none", address = ["{{user}}@example.org"] }}
             "#,

@@ -101,7 +101,7 @@ class Culler:
         file = folder / "gpu-culler.toml"
         file.write_text(
             f'{config}\n[telemetry.nvml]\nlibrary = "{library}"\n[store]\npath = "{folder}/gpu-culler.sqlite"\n'
-            "[safety]\nmax_stops_per_cycle = 1000\n"
+            '[safety]\nmax_stops_per_cycle = 1000\nmin_uptime = "1s"\n'
         )
         self.command = [str(binary), "run", "--config", str(file), *arguments]
         kept = {key: value for key, value in os.environ.items() if not key.startswith("JUPYTERHUB_")}

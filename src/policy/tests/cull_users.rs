@@ -56,7 +56,7 @@ fn whoever_keeps_a_session_stays_even_when_it_is_gone() {
         cost: SignedDuration::ZERO,
     };
     let recorded = |until| {
-        let record = Record { keep: Some(keep(until)), ..Record::new(now() - hours(60)) };
+        let record = Record { keep: Some(Box::new(keep(until))), ..Record::new(now() - hours(60)) };
         Ledger { records: [(ServerId::new("alice", "a"), record)].into(), ..Ledger::default() }
     };
     let granted = |until| {
