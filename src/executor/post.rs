@@ -66,13 +66,17 @@ impl Post {
                 happened.extend(self.nobody_to_tell(&letter, why, journal, clock).await?);
                 continue;
             };
-            let again = self.setbacks.wait(&to, clock()).map(|again| {
-                format!("mail to {} was not accepted; tried again at {}", mask(&to), reasons::time(again))
-            });
-            let spent = || allowance.take(&letter.owner.id.user).err().map(|spent| spent.to_string());
-            match again.or_else(spent) {
-                None => due.push((to, letter)),
-                Some(why) => happened.extend(letter.held_back(&why, clock())),
+            if let Some(pause) = self.setbacks.pause(&to, clock()) {
+                let again = reasons::time(pause.again);
+                let why = format!("mail to {} was not accepted; tried again at {again}", mask(&to));
+                let trouble = trouble(&pause.error);
+                let held = letter.held_back(&why, clock()).into_iter();
+                happened.extend(held.map(|held| held.because_of(trouble.clone())));
+                continue;
+            }
+            match allowance.take(&letter.owner.id.user) {
+                Ok(()) => due.push((to, letter)),
+                Err(spent) => happened.extend(letter.held_back(&spent.to_string(), clock())),
             }
         }
         while !due.is_empty() {

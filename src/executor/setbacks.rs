@@ -24,6 +24,16 @@ pub struct Setbacks {
 struct Setback {
     times: u32,
     again: Timestamp,
+    error: DeliveryError,
+}
+
+/// Why an address is not tried now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// When it is tried again.
+    pub again: Timestamp,
+    /// What came back the last time.
+    pub error: DeliveryError,
 }
 
 impl Setbacks {
@@ -32,12 +42,13 @@ impl Setbacks {
         Self { cycle: cycle.try_into().unwrap_or(TROUBLE), known: Mutex::default() }
     }
 
-    /// Until when `address` is not tried.
-    pub fn wait(&self, address: &str, now: Timestamp) -> Option<Timestamp> {
+    /// Why `address` is not tried now, if it is not.
+    pub fn pause(&self, address: &str, now: Timestamp) -> Option<Pause> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = known.get(address)?.again;
+        let Setback { again, error, .. } = known.get(address)?;
         // A clock that was set back must not silence an address for longer than any wait is.
-        (now < again && again.duration_since(now) <= REFUSAL).then_some(again)
+        let waits = now < *again && again.duration_since(now) <= REFUSAL;
+        waits.then(|| Pause { again: *again, error: error.clone() })
     }
 
     /// Remembers how a delivery ended.
@@ -53,7 +64,7 @@ impl Setbacks {
             DeliveryError::Permanent(_) => REFUSAL,
         };
         let again = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-        known.insert(address.to_owned(), Setback { times, again });
+        known.insert(address.to_owned(), Setback { times, again, error: error.clone() });
     }
 
     /// Next cycle after the first setback, then one, three, seven … cycles are left out.
@@ -73,6 +84,10 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
+    fn again(setbacks: &Setbacks, address: &str, now: i64) -> Option<Timestamp> {
+        setbacks.pause(address, at(now)).map(|pause| pause.again)
+    }
+
     fn down() -> DeliveryError {
         DeliveryError::Retryable("down".to_owned())
     }
@@ -83,7 +98,7 @@ mod tests {
         let waits: Vec<i64> = (0..40)
             .map(|_| {
                 setbacks.ended("nora@example.org", Err(&down()), at(0));
-                setbacks.wait("nora@example.org", at(0)).map_or(0, Timestamp::as_second)
+                again(&setbacks, "nora@example.org", 0).map_or(0, Timestamp::as_second)
             })
             .collect();
         assert_eq!(waits[..6], [0, 60, 180, 420, 900, 900]);
@@ -98,8 +113,8 @@ mod tests {
             setbacks.ended(address, Err(&down()), at(0));
         }
         setbacks.ended("nora@example.org", Ok(()), at(1));
-        assert_eq!(setbacks.wait("nora@example.org", at(1)), None);
-        assert_eq!(setbacks.wait("carl@example.org", at(1)), Some(at(60)));
+        assert_eq!(again(&setbacks, "nora@example.org", 1), None);
+        assert_eq!(again(&setbacks, "carl@example.org", 1), Some(at(60)));
     }
 
     #[test]
@@ -107,8 +122,8 @@ mod tests {
         let setbacks = Setbacks::new(Duration::from_secs(60));
         let refused = DeliveryError::Permanent("no such mailbox".to_owned());
         setbacks.ended("gone@example.org", Err(&refused), at(0));
-        assert_eq!(setbacks.wait("gone@example.org", at(86_399)), Some(at(86_400)));
-        assert_eq!(setbacks.wait("gone@example.org", at(86_400)), None);
+        assert_eq!(again(&setbacks, "gone@example.org", 86_399), Some(at(86_400)));
+        assert_eq!(again(&setbacks, "gone@example.org", 86_400), None);
     }
 
     #[test]
@@ -116,6 +131,6 @@ mod tests {
         let setbacks = Setbacks::new(Duration::from_secs(60));
         setbacks.ended("nora@example.org", Err(&down()), at(1_000_000));
         setbacks.ended("nora@example.org", Err(&down()), at(1_000_000));
-        assert_eq!(setbacks.wait("nora@example.org", at(0)), None);
+        assert_eq!(again(&setbacks, "nora@example.org", 0), None);
     }
 }
