@@ -10,7 +10,7 @@ JOBS ?= 3
 # $(call timed,NAME,COMMAND): runs it and says how long it took.
 timed = @start=$$SECONDS; echo "== $(1)"; $(2) && echo "== $(1): $$((SECONDS - start)) s"
 
-.PHONY: help bench demo test test-env test-rust test-e2e build lint clean
+.PHONY: help bench bench-sampler demo test test-env test-rust test-e2e build lint clean
 
 help: ## list these targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,7 @@ test: ## everything: Rust tests, then end to end on a real Hub
 
 test-env: $(VENV)/.done $(VENV)5/.done $(VENV)-lab/.done $(NODE)/.done ## the Python and Node parts that the tests run, under target/, and a browser
 	@bash tests/make-browser.sh
+	@bash tests/make-podman.sh
 
 test-rust: ## unit, property and trace tests
 	$(CARGO) test --workspace
@@ -35,9 +36,12 @@ test-e2e: test-env build ## a real Hub, proxy, kernels and mail server; ARGS="-k
 	$(VENV)/bin/python -m pytest tests/e2e -n $(JOBS) --dist worksteal $(ARGS) || \
 		{ test $$? = 1 && $(VENV)/bin/python -m pytest tests/e2e --last-failed --last-failed-no-failures none $(ARGS); }
 
-bench: target/bench-venv/.done ## one cycle over 10 000 servers beside jupyterhub-idle-culler; ARGS="--runs 1" for a quick look
-	$(CARGO) build --release --workspace
+bench: target/bench-venv/.done bench-sampler ## one cycle over 10 000 servers beside jupyterhub-idle-culler, and the sampler; ARGS="--runs 1" for a quick look
 	target/bench-venv/bin/python bench/bench.py $(ARGS)
+
+bench-sampler: ## what watching eight cards costs, beside a bare loop of the same calls
+	$(CARGO) build --release --workspace
+	$(CARGO) bench --profile release --bench sampler
 
 build: ## the service and the fake NVML library
 	$(CARGO) build --workspace

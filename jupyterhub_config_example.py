@@ -33,7 +33,7 @@ c.JupyterHub.load_roles.append(
             "list:users",  # who there is, and on JupyterHub 6 the mail address (user_info)
             "read:servers",  # which servers run, since when, last activity, chosen profile
             "admin:server_state",  # the spawner's state: process, pod or job, to find the cards a server holds
-            # ask a server which kernels are busy, with a token made for that server alone, since its user can read
+            # ask a server which kernels are busy (and, where the config says so, shut idle ones down), with a token made for that server alone, since its user can read
             # what is sent there. This is the strongest scope here (it can make tokens of admins, too): leave it out
             # with hub.probe_kernels = false. On JupyterHub 6 it can be limited, for example "tokens!group=gpu".
             "tokens",

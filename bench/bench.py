@@ -34,6 +34,7 @@ IDLE_FOR_AN_HOUR = 3600
 
 class GpuCuller:
     name = "gpu-culler"
+    stops_every = 2  # in the cycle of its start it stops nobody
 
     def __init__(self, binary, library):
         self.binary, self.library = binary, library
@@ -54,6 +55,7 @@ class GpuCuller:
 
 class IdleCuller:
     name = "idle-culler"
+    stops_every = 3600  # one round
 
     def __init__(self, python):
         self.python = python
@@ -115,7 +117,7 @@ def measure_cycles(program, hub, cycles):
 
 def measure_stops(program, users, idle, patience):
     """Seconds from the first stop asked for to the last one done; None if it stops nobody."""
-    with SyntheticHub(users, idle) as hub, Running(program, hub, IDLE_FOR_AN_HOUR, every=3600) as running:
+    with SyntheticHub(users, idle) as hub, Running(program, hub, IDLE_FOR_AN_HOUR, program.stops_every) as running:
         began = time.monotonic()
         while len(hub.stops) < idle:
             if running.process.poll() is not None or (not hub.stops and time.monotonic() - began > patience):

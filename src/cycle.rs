@@ -7,7 +7,6 @@ use crate::message::reasons;
 use crate::observer::{Card, Observer};
 use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
-use crate::telemetry::ProcessTable;
 
 /// Everything one pass needs.
 #[derive(Debug)]
@@ -49,8 +48,9 @@ impl Cycle {
         self.observer.also_looked(looks.as_deref().unwrap_or_default());
         let seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
+        let mut happened = self.executor.see_to_quick(&self.policy, &mut self.journal, clock());
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
-        let mut happened = self.noticed(&plan, now);
+        happened.extend(self.noticed(&plan, now));
         let mut troubles = seen.troubles;
         troubles.extend(looks.err().map(|error| error.to_string()));
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
@@ -65,13 +65,24 @@ impl Cycle {
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
-        troubles.extend(self.orphaned());
+        troubles.extend(self.orphaned(now).await);
         for trouble in happened.iter().filter_map(|happening| happening.trouble.as_ref()) {
             if !troubles.contains(trouble) {
                 troubles.push(trouble.clone());
             }
         }
         CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
+    }
+
+    /// Sees to what people ask for between two passes; what could not be saved was not done.
+    pub async fn see_to_wishes(&mut self, clock: Clock) -> Vec<Happening> {
+        let Self { executor, journal, observer, policy, orphans, .. } = self;
+        let done = executor.see_to_all(policy, journal, observer, clock).await;
+        orphans.extend(done.orphans);
+        if let Err(error) = journal.log(&done.happened) {
+            tracing::error!("what people asked for is done, but is not in the log: {error}");
+        }
+        done.happened
     }
 
     /// What the plan found, before anything is done about it.
@@ -118,12 +129,13 @@ impl Cycle {
     }
 
     /// Reports processes that outlived their server, for as long as they do.
-    fn orphaned(&mut self) -> Vec<String> {
-        if let (false, Ok(table)) = (self.orphans.is_empty(), ProcessTable::read()) {
-            self.orphans.retain(|orphan| orphan.lives(&table));
+    async fn orphaned(&mut self, now: Timestamp) -> Vec<String> {
+        for orphan in &mut self.orphans {
+            orphan.processes = self.observer.still_running(&orphan.processes, now).await;
         }
+        self.orphans.retain(|orphan| !orphan.processes.is_empty());
         let words = |orphan: &Orphan| {
-            let pids: Vec<String> = orphan.processes.iter().map(|(pid, _, _)| pid.to_string()).collect();
+            let pids: Vec<String> = orphan.processes.iter().map(|left| left.pid.to_string()).collect();
             format!(
                 "a server was stopped but its processes live on (pid {}): end them by hand",
                 pids.join(", ")

@@ -1,8 +1,10 @@
 //! The service: binds its port, then runs cycles until it is told to end. The only reader of the clock.
 
+mod agent;
 mod announce;
 mod build;
 mod guardian;
+mod release;
 mod watch;
 
 use std::sync::Arc;
@@ -12,13 +14,15 @@ use jiff::Timestamp;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cycle::{Cycle, CycleReport};
+use crate::executor::{Answer, Happening, Inbox, Refusal};
 use crate::message::reasons;
 use crate::settings::{Environment, Service, Sources};
 use crate::trace;
-use crate::web::{self, Board};
+use crate::web::{self, Board, Pages, Shown};
 use watch::Watch;
 
-pub use build::{Parts, duties, note_on, parts};
+pub use agent::agent;
+pub use build::{Parts, duties, kernels_needed, note_on, parts, source};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -41,31 +45,36 @@ pub fn now() -> Timestamp {
 /// Why the loop goes on.
 enum Wake {
     Tick,
+    Asked,
     Reload,
+    /// Let go of NVML, or take it up again.
+    Release,
     End,
 }
 
 /// Runs until a signal, or until the Hub that started it is gone. Only a second signal handler that
 /// cannot be installed is an error: whatever else is wrong is shown, and tried again.
 pub async fn run(run: Run) -> anyhow::Result<()> {
-    let board = Arc::new(Board::default());
-    answer(&run.sources.environment, &board);
+    let (board, inbox) = (Arc::new(Board::default()), Inbox::default());
+    answer(&run.sources.environment, &board, &inbox);
     let mut signals = Signals::new(run.sources.environment.is_managed())?;
     let mut watch = Watch::new(run.sources.file.clone());
     let mut working: Option<Working> = None;
+    let mut released = None;
     loop {
-        let pause = match &mut working {
+        let began = Instant::now();
+        let every = match &mut working {
             Some(working) => {
-                let began = Instant::now();
                 match signals.or_end(working.cycle.run(now)).await {
-                    Some(report) => working.reported(report, &board),
+                    Some(report) => working.reported(report, began.elapsed(), &board),
                     None => break,
                 }
-                working.every.saturating_sub(began.elapsed())
+                working.every
             }
-            None => match signals.or_end(start(&run)).await {
+            None => match signals.or_end(start(&run, inbox.clone())).await {
                 None => break,
                 Some(Ok(started)) => {
+                    release::go_on(started.cycle.observer.source(), released.take());
                     started.announce(&board);
                     working = Some(started);
                     continue;
@@ -76,9 +85,25 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
                 }
             },
         };
-        match signals.wait(pause, &mut watch).await {
-            Wake::Tick => {}
-            Wake::Reload => reload(&run, &mut working, &board),
+        let wake = loop {
+            if signals.or_end(see_to_wishes(&mut working, &inbox, &board)).await.is_none() {
+                break Wake::End;
+            }
+            match signals.wait(every.saturating_sub(began.elapsed()), &mut watch, &inbox).await {
+                Wake::Asked => {}
+                wake => break wake,
+            }
+        };
+        match wake {
+            Wake::Tick | Wake::Asked => {}
+            Wake::Reload => {
+                released =
+                    working.as_ref().and_then(|working| release::until(working.cycle.observer.source()));
+                reload(&run, &mut working, &board);
+            }
+            Wake::Release => {
+                release::toggle_of(working.as_ref().map(|working| working.cycle.observer.source()))
+            }
             Wake::End => break,
         }
     }
@@ -86,9 +111,34 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Answers people between two cycles.
+async fn see_to_wishes(working: &mut Option<Working>, inbox: &Inbox, board: &Board) {
+    match working {
+        Some(working) => {
+            let happened = working.cycle.see_to_wishes(now).await;
+            log(&happened);
+            if let Some(announce) = working.announce.as_ref().filter(|_| !happened.is_empty()) {
+                announce.what(&happened);
+            }
+            board.write(|status| status.counters.happened(&happened));
+        }
+        None => {
+            inbox.take_all().into_iter().for_each(|asked| asked.answer(Answer::Refused(Refusal::NotWorking)))
+        }
+    }
+}
+
+fn log(happened: &[Happening]) {
+    for happening in happened {
+        let server = happening.server.as_ref().map(ToString::to_string).unwrap_or_default();
+        tracing::info!(server, event = happening.event, reason = happening.reason, "decided");
+    }
+}
+
 /// A service with settings that are in force.
 struct Working {
     cycle: Cycle,
+    shown: Shown,
     every: Duration,
     notes: Vec<String>,
     record: Option<trace::Recorder>,
@@ -97,13 +147,14 @@ struct Working {
     troubles: Vec<String>,
 }
 
-async fn start(run: &Run) -> Result<Working, String> {
+async fn start(run: &Run, inbox: Inbox) -> Result<Working, String> {
     let settings = run.sources.load().map_err(|error| error.to_string())?;
     let every = settings.cycle;
     let record = run.record.as_deref().map(trace::Recorder::open).transpose()?;
     let announce = settings.announcements.clone().map(announce::Announce::new).transpose()?;
-    let (cycle, notes) = build::cycle(settings).await?;
-    Ok(Working { cycle, every, notes, record, announce, troubles: Vec::new() })
+    let (cycle, notes) = build::cycle(&settings, inbox).await?;
+    let shown = Shown::of(settings, notes.clone());
+    Ok(Working { cycle, shown, every, notes, record, announce, troubles: Vec::new() })
 }
 
 impl Working {
@@ -120,19 +171,12 @@ impl Working {
         for note in &self.notes {
             tracing::warn!("{note}");
         }
-        board.write(|status| {
-            status.mode = Some(policy.mode);
-            status.problems.clear();
-            status.notes.clone_from(&self.notes);
-        });
+        board.write(|status| status.announced(self.shown.clone(), policy));
     }
 
     /// Logs and shows a report.
-    fn reported(&mut self, report: CycleReport, board: &Board) {
-        for happening in &report.happened {
-            let server = happening.server.as_ref().map(ToString::to_string).unwrap_or_default();
-            tracing::info!(server, event = happening.event, reason = happening.reason, "decided");
-        }
+    fn reported(&mut self, report: CycleReport, took: Duration, board: &Board) {
+        log(&report.happened);
         for trouble in report.troubles.iter().filter(|trouble| !self.troubles.contains(trouble)) {
             tracing::warn!("{trouble}");
         }
@@ -146,7 +190,8 @@ impl Working {
         if let Some(Err(error)) = self.record.as_mut().map(|record| record.append(&report.snapshot)) {
             tracing::warn!("the trace could not be written: {error}");
         }
-        board.write(|status| status.completed(report));
+        let ledger = self.cycle.journal.ledger();
+        board.write(|status| status.completed(report, ledger, took));
     }
 }
 
@@ -176,16 +221,16 @@ fn refuse(board: &Board, problem: &str) {
 
 /// Binds the port before anything else, since a managed service that does not answer takes the Hub
 /// down with it; and keeps trying, since a predecessor may still hold it.
-fn answer(environment: &Environment, board: &Arc<Board>) {
+fn answer(environment: &Environment, board: &Arc<Board>, inbox: &Inbox) {
     let service = match environment.service() {
         Some(Ok(service)) => service,
         Some(Err(problem)) => return refuse(board, &problem),
         None => return,
     };
-    let board = Arc::clone(board);
+    let pages = Pages::new(environment, &service.prefix, Arc::clone(board), inbox.clone(), now);
     tokio::spawn(async move {
         loop {
-            if let Err(error) = listen(&service, &board).await {
+            if let Err(error) = listen(&service, &pages).await {
                 tracing::warn!(address = %service.listen, %error, "the page cannot be served; trying again");
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -193,10 +238,10 @@ fn answer(environment: &Environment, board: &Arc<Board>) {
     });
 }
 
-async fn listen(service: &Service, board: &Arc<Board>) -> std::io::Result<()> {
+async fn listen(service: &Service, pages: &Pages) -> std::io::Result<()> {
     let listener = web::bind(service.listen).await?;
     tracing::info!(address = %service.listen, prefix = service.prefix, "answering");
-    web::serve(listener, &service.prefix, Arc::clone(board)).await
+    web::serve(listener, pages).await
 }
 
 /// Everything that may interrupt the loop.
@@ -204,6 +249,7 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    release: Signal,
     guardian: guardian::Guardian,
 }
 
@@ -213,6 +259,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            release: signal(SignalKind::user_defined1())?,
             guardian: guardian::Guardian::new(managed),
         })
     }
@@ -226,14 +273,16 @@ impl Signals {
         }
     }
 
-    async fn wait(&mut self, pause: Duration, watch: &mut Watch) -> Wake {
+    async fn wait(&mut self, pause: Duration, watch: &mut Watch, inbox: &Inbox) -> Wake {
         tokio::select! {
             biased;
             _ = self.interrupt.recv() => Wake::End,
             _ = self.terminate.recv() => Wake::End,
             () = self.guardian.gone() => Wake::End,
             _ = self.hangup.recv() => Wake::Reload,
+            _ = self.release.recv() => Wake::Release,
             () = watch.changed() => Wake::Reload,
+            () = inbox.arrived() => Wake::Asked,
             () = tokio::time::sleep(pause) => Wake::Tick,
         }
     }

@@ -5,9 +5,12 @@
 
 mod addresses;
 mod allowance;
+mod desk;
 mod endings;
 mod frozen;
+mod inbox;
 mod journal;
+mod kernels;
 mod letter;
 mod news;
 mod notice;
@@ -15,19 +18,22 @@ mod post;
 mod setbacks;
 mod stop;
 mod users;
+mod verified;
 
 use jiff::Timestamp;
 
 use crate::domain::ServerId;
-use crate::hub::Stopper;
+use crate::hub::{KernelStopper, Stopper};
 
 pub use addresses::{AddressBook, AddressSource, Asked};
 pub use allowance::LetterLimits;
+pub use desk::{Answer, Done, Refusal};
+pub use inbox::{Inbox, Waiting, What, Wish};
 pub use journal::Journal;
 pub use post::Post;
 pub use setbacks::Setbacks;
-pub use stop::Orphan;
 pub use users::Users;
+pub use verified::Orphan;
 
 /// Where the time comes from; only the daemon reads it.
 pub type Clock = fn() -> Timestamp;
@@ -39,8 +45,12 @@ pub struct Executor {
     pub post: Option<Post>,
     /// Present in the mode `enforce`.
     pub stopper: Option<Stopper>,
+    /// What people want, which may call off a stop in the last instant.
+    pub inbox: Inbox,
     /// Present in the mode `enforce` where users are to be deleted.
     pub users: Option<Users>,
+    /// Present in the mode `enforce`, where kernels are to be shut down or interrupted and may be asked.
+    pub kernels: Option<KernelStopper>,
 }
 
 /// Something that was done, tried or left, with its reason. The words of `event` are those of the
@@ -75,3 +85,6 @@ impl Happening {
         Self { trouble, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,5 +17,6 @@ pub mod executor;
 pub mod cycle;
 pub mod settings;
 pub mod web;
+pub mod agent;
 pub mod daemon;
 pub mod cli;

@@ -22,20 +22,21 @@ fn main() -> ExitCode {
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     log.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
     match args::parse(std::env::args_os()) {
-        Ok(cli) => block_on(cli::run(cli, environment)),
+        Ok(cli) => block_on(cli.threads(), cli::run(cli, environment)),
         Err(error) if environment.is_managed() && args::means_service(std::env::args_os(), &error) => {
-            block_on(cli::misused(error.to_string(), environment))
+            block_on(None, cli::misused(error.to_string(), environment))
         }
         Err(error) => error.exit(),
     }
 }
 
-fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
-    let runtime =
-        match tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => return failed(&error.into()),
-        };
+/// `threads` for work, or two of them: it is little, and each has memory of its own.
+fn block_on(threads: Option<usize>, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match builder.worker_threads(threads.unwrap_or(WORKERS)).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
     let outcome = runtime.block_on(work);
     runtime.shutdown_timeout(LAST_MOMENT);
     outcome.unwrap_or_else(|error| failed(&error))

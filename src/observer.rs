@@ -5,46 +5,52 @@ mod cards;
 mod clocks;
 mod cpu;
 mod footprints;
+mod held;
+mod homes;
 mod kernels;
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
+use url::Url;
 
-use crate::domain::{GpuId, GpuSample, Holder, Jupyter, Server, ServerId, SpawnerState, UserName};
+use crate::domain::{GpuSample, Jupyter, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, HubError, Listing};
 use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::{
-    DeviceReading, NvmlSampler, Process, ProcessTable, TelemetryError, members, process_table,
-};
+use crate::telemetry::ProcessTable;
+use crate::telemetry::agents::Ask;
 
 pub use cards::{Card, Cards};
 pub use clocks::SlowClocks;
 use clocks::{Moment, corrected};
-use cpu::CpuMeter;
+use cpu::CpuMeters;
 use footprints::Footprints;
+use held::Held;
+use homes::Homes;
 use kernels::Asked;
 pub use kernels::Kernels;
+pub use source::{Resident, Source};
 
-/// How long a fresh reading of the cards may take before a stop is called off.
-const FRESH_WITHIN: Duration = Duration::from_secs(10);
+/// A running server, and what leads to its processes.
+type Running = (ServerId, SpawnerState);
 
 /// The reading side of the world. It can change nothing in it.
 #[derive(Debug)]
 pub struct Observer {
     hub: Hub,
     kernels: Kernels,
-    sampler: Arc<NvmlSampler>,
+    source: Source,
     thresholds: Thresholds,
-    cpu: CpuMeter,
-    /// The servers of the last look that may own a process of this machine.
-    running: Vec<(ServerId, SpawnerState)>,
-    /// Who held each card when that could last be read.
-    holders: BTreeMap<GpuId, Vec<Holder>>,
+    cpu: CpuMeters,
+    /// The servers of the last look that may own a process of a machine whose cards are read.
+    running: Vec<Running>,
+    held: Held,
+    homes: Homes,
     /// Which of the Hub's stamps are our own doing.
     footprints: Mutex<Footprints>,
 }
@@ -64,55 +70,49 @@ pub struct Observation {
 
 impl Observer {
     /// Nothing is asked yet.
-    pub fn new(hub: Hub, kernels: Kernels, sampler: Arc<NvmlSampler>, thresholds: Thresholds) -> Self {
+    pub fn new(hub: Hub, kernels: Kernels, source: Source, thresholds: Thresholds) -> Self {
         Self {
             hub,
             kernels,
-            sampler,
+            source,
             thresholds,
-            cpu: CpuMeter::default(),
+            cpu: CpuMeters::default(),
             running: Vec::new(),
-            holders: BTreeMap::new(),
+            held: Held::default(),
+            homes: Homes::default(),
             footprints: Mutex::default(),
         }
     }
 
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
-        let began = Instant::now();
+        let moment = Moment { at: now, began: Instant::now() };
         let mut listing = self.hub.servers().await;
-        let hub_behind = self.hub_behind(Moment { at: now, began });
+        let hub_behind = self.hub_behind(moment);
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing, hub_behind);
         }
-        // What the cards did while the Hub did not answer is still wanted when it does.
-        let readings = if listing.is_ok() { self.sampler.drain() } else { self.sampler.peek() };
-        let readings = readings.map(|readings| self.with_holders(readings));
-        let table = ProcessTable::read();
-        let mut troubles = troubles(listing.as_ref(), readings.as_ref().err());
+        let mut troubles = troubles(listing.as_ref());
         let complete = listing.as_ref().is_ok_and(Listing::is_complete);
+        // What the cards did while the Hub did not answer is still wanted when it does.
+        let ask = if listing.is_ok() { Ask::Next } else { Ask::Again };
         let (servers, unlisted) = match listing {
             Ok(listing) => (listing.servers, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let cards = match (&readings, &table) {
-            (Ok(readings), Ok(table)) => Cards::attribute(readings, &self.running, table),
-            (Err(error), _) => Cards::unknown(error.to_string()),
-            (_, Err(error)) => Cards::unknown(format!("the process table cannot be read: {error}")),
-        };
-        if let Some(trouble) = cards.trouble().filter(|trouble| !troubles.contains(trouble)) {
-            troubles.push(trouble);
+        let cards = self.source.look(ask, &self.running, Some(&mut self.held), moment.now()).await;
+        cards.note(servers.iter().map(Box::as_ref), &mut self.homes);
+        if complete {
+            self.homes.keep_only(&servers);
         }
-        let table = table.ok();
-        let cpu = table
-            .as_ref()
-            .map(|table| self.cpu.measure(&self.running, table, process_table::service_url, now))
-            .unwrap_or_default();
+        troubles.extend(cards.troubles());
+        let table = ProcessTable::read().ok();
+        let cpu = self.cpu.measure(&cards, &self.running, now);
         self.keep_running_here(&servers, &cards);
         let mut sessions: Vec<Session> =
-            servers.into_iter().map(|server| unasked(server, &cards, &cpu)).collect();
-        let slow = self.ask_kernels(&mut sessions, table.as_ref(), Moment { at: now, began }).await;
+            servers.into_iter().map(|server| unasked(server, &cards, &self.homes, &cpu)).collect();
+        let slow = self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
         if !hub_behind.is_zero() {
             troubles.push(format!(
                 "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
@@ -129,7 +129,7 @@ impl Observer {
                 at: now,
                 complete,
                 sessions: unlisted.map_or(Ok(sessions), Err),
-                telemetry_down: readings.err().map(|error| error.to_string()),
+                telemetry_down: cards.down(),
                 waiting: None,
             },
             cards: cards.devices,
@@ -141,27 +141,13 @@ impl Observer {
     /// Forgets the servers that run on other machines, of which there may be thousands. Those of a user who
     /// also has one here stay, since with them it may be unsure whose a process is.
     fn keep_running_here(&mut self, servers: &[Box<Server>], cards: &Cards) {
-        if cards.trouble().is_some() {
+        if cards.troubles().next().is_some() {
             return;
         }
         let may_be_here = servers.iter().filter(|server| !server.ready || cards.is_here(&server.id));
         let here: BTreeSet<&UserName> = may_be_here.map(|server| &server.id.user).collect();
         self.running.retain(|(id, _)| here.contains(&id.user));
         self.running.shrink_to_fit();
-    }
-
-    /// A card that fell off the bus lists no processes any more: whoever held it then still does.
-    fn with_holders(&mut self, mut readings: Vec<DeviceReading>) -> Vec<DeviceReading> {
-        for reading in &mut readings {
-            match (&reading.holders, self.holders.get(&reading.sample.id)) {
-                (Ok(holders), _) => {
-                    self.holders.insert(reading.sample.id.clone(), holders.clone());
-                }
-                (Err(_), Some(holders)) => reading.holders = Ok(holders.clone()),
-                (Err(_), None) => {}
-            }
-        }
-        readings
     }
 
     /// Looks at one server again, just before it is stopped. `None`: the Hub knows it no longer.
@@ -172,14 +158,12 @@ impl Observer {
         };
         let behind = self.hub_behind(moment);
         self.footprints(|footprints| disown(footprints, &mut server, behind));
-        let readings = self.newest_readings().await.map_err(|error| error.to_string())?;
-        let table =
-            ProcessTable::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
-        let cards = Cards::attribute(&readings, &running, &table);
-        let gpus = cards.of(&server);
-        let (jupyter, _) = self.ask(&server, Some(&table), moment).await;
+        let cards = self.source.look_fresh(&running, self.homes.only(&server), moment.now()).await;
+        let gpus = cards.of(&server, &self.homes);
+        let table = ProcessTable::read().ok();
+        let (jupyter, _) = self.ask(&server, table.as_ref(), moment).await;
         let holds = cards.holds_of(id, jupyter.as_ref().ok());
         Ok(Some(Session { server: Box::new(server), jupyter, gpus, cpu: None, holds }))
     }
@@ -230,21 +214,54 @@ impl Observer {
         work(&mut self.footprints.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the cards did up to this moment, not up to the last poll.
-    async fn newest_readings(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
-        let sampler = Arc::clone(&self.sampler);
-        let asked = Instant::now();
-        let poll = tokio::task::spawn_blocking(move || sampler.wait_for_poll(asked, FRESH_WITHIN));
-        poll.await.unwrap_or(Err(TelemetryError::Ended))?;
-        self.sampler.peek()
+    /// The processes of a server, wherever they are, as they are now.
+    pub async fn processes(&self, id: &ServerId, now: Timestamp) -> Vec<Resident> {
+        self.source.look(Ask::Again, &self.running, None, now).await.processes_of(id, &self.running)
     }
 
-    /// The processes of a server, as they are now.
-    pub fn processes(&self, id: &ServerId) -> Vec<Process> {
-        let Ok(table) = ProcessTable::read() else {
-            return Vec::new();
-        };
-        members(id, &self.running, &table).into_iter().filter_map(|pid| table.get(pid).cloned()).collect()
+    /// Those of these processes that still run.
+    pub async fn still_running(&self, before: &[Resident], now: Timestamp) -> Vec<Resident> {
+        if before.is_empty() { Vec::new() } else { self.source.still_running(before, now).await }
+    }
+
+    /// Waits for a first reading of the cards where the source has to begin with one.
+    pub async fn begin(&self, patience: Duration) {
+        self.source.begin(patience).await;
+    }
+
+    /// Where the cards are read.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The processes of these kernels of a server that are on a card, as they are now.
+    pub async fn on_cards(&self, id: &ServerId, kernels: &[String], now: Timestamp) -> Vec<Resident> {
+        self.source.look(Ask::Again, &self.running, None, now).await.on_cards(id, kernels, &self.running)
+    }
+
+    /// Does something to a server at the address where its kernels are asked. What that leaves at the Hub is
+    /// known as our own.
+    pub async fn at_its_address<T>(
+        &self,
+        server: &Server,
+        now: Timestamp,
+        work: impl AsyncFnOnce(&Url) -> T,
+    ) -> Result<T, &'static str> {
+        let table = ProcessTable::read().ok();
+        let address = address::of(server, table.as_ref(), self.kernels.public_url.as_ref());
+        let address = address.ok_or("its own address is not known: set hub.public_url")?;
+        let moment = Moment { at: now, began: Instant::now() };
+        let done = work(&address.base).await;
+        if address.through_proxy {
+            self.footprints(|footprints| footprints.left(server, now, moment.now()));
+        }
+        Ok(done)
+    }
+
+    /// The kernels of a server as they are now.
+    pub async fn kernels(&self, server: &Server, now: Timestamp) -> Result<Jupyter, String> {
+        let table = ProcessTable::read().ok();
+        self.ask(server, table.as_ref(), Moment { at: now, began: Instant::now() }).await.0
     }
 
     /// The Hub's record of one server as it is now.
@@ -260,9 +277,9 @@ impl Observer {
         table: Option<&ProcessTable>,
         moment: Moment,
     ) -> BTreeMap<ServerId, SignedDuration> {
-        let rests =
-            |gpus: &[GpuSample]| !gpus.is_empty() && !gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
-        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| rests(gpus)));
+        let works = |gpus: &[GpuSample]| gpus.iter().any(|gpu| is_active(gpu, &self.thresholds));
+        let counts = |gpus: &[GpuSample]| !gpus.is_empty() && (self.kernels.of_working || !works(gpus));
+        let to_ask = sessions.iter_mut().filter(|s| s.gpus.as_ref().is_ok_and(|gpus| counts(gpus)));
         let asked = to_ask.map(|session| async {
             let (jupyter, behind) = self.ask(&session.server, table, moment).await;
             session.jupyter = jupyter;
@@ -274,10 +291,12 @@ impl Observer {
 }
 
 /// A session whose kernels were not asked (yet).
-fn unasked(mut server: Box<Server>, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
-    let gpus = cards.of(&server);
+fn unasked(mut server: Box<Server>, cards: &Cards, homes: &Homes, cpu: &BTreeMap<ServerId, f64>) -> Session {
+    let gpus = cards.of(&server, homes);
     if gpus.is_err() {
-        server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
+        // Nobody is written to about it and it is not asked, and there may be thousands.
+        (server.contacts, server.path) = (Vec::new(), String::new());
+        server.spawner = SpawnerState::default();
     }
     let why = match &gpus {
         Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
@@ -294,8 +313,8 @@ fn disown(footprints: &mut Footprints, server: &mut Server, behind: SignedDurati
     server.last_activity = footprints.without_ours(&server.id, server.started, server.last_activity);
 }
 
-fn troubles(listing: Result<&Listing, &HubError>, telemetry: Option<&TelemetryError>) -> Vec<String> {
-    let mut troubles: Vec<String> = telemetry.map(ToString::to_string).into_iter().collect();
+fn troubles(listing: Result<&Listing, &HubError>) -> Vec<String> {
+    let mut troubles = Vec::new();
     match listing {
         Err(error) => troubles.push(format!("the servers cannot be listed: {error}")),
         Ok(listing) => {

@@ -35,13 +35,13 @@ def new_scene(path, cards=3, model="NVIDIA A100-SXM4-80GB", memory_gib=80):
     _write(Path(path), {"driver": "580.95.05", "devices": devices})
 
 
-def hold(gigabytes, card=None):
+def hold(gigabytes, card=None, pid=None, path=None):
     """Holds memory on the card with this index, or on the first card nobody uses; returns its index."""
-    with _editing() as scene:
+    with _editing(path) as scene:
         devices = scene["devices"]
         if card is None:
             card = next(index for index, device in enumerate(devices) if not device["processes"])
-        process = {"pid": os.getpid(), "memory": int(gigabytes * GIGABYTE), "load": []}
+        process = {"pid": pid or os.getpid(), "memory": int(gigabytes * GIGABYTE), "load": []}
         devices[card]["processes"].append(process)
     return card
 

@@ -23,7 +23,18 @@ culler["environment"] = lab["environment"]
 # The demo acts for its people through this service, so nobody has to click.
 c.JupyterHub.services.append({"name": "lab", "api_token": lab["token"]})
 c.JupyterHub.load_roles.append(
-    {"name": "lab", "services": ["lab"], "scopes": ["admin:users", "admin:servers", "tokens", "read:hub"]}
+    {
+        "name": "lab",
+        "services": ["lab"],
+        "scopes": [
+            "admin:users",
+            "admin:servers",
+            "tokens",
+            "read:hub",
+            "read:metrics",  # the service's metrics, too
+            "access:services!service=gpu-culler",
+        ],
+    }
 )
 
 c.JupyterHub.bind_url = lab["public_url"]

@@ -10,7 +10,7 @@ use super::Format;
 use crate::domain::ServerId;
 use crate::message::Kind;
 use crate::policy::Mode;
-use crate::settings::Flags;
+use crate::settings::{AgentFlags, Flags};
 
 /// Gives idle GPUs back: a JupyterHub service that warns the owner of an idle session by mail and stops
 /// the server only when the promised time has passed unanswered.
@@ -23,6 +23,13 @@ pub struct Cli {
     /// What to do; `run` where absent.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+impl Cli {
+    /// How many threads it needs, where not one for each core: a GPU node has many, and the agent little to do.
+    pub fn threads(&self) -> Option<usize> {
+        matches!(self.command, Some(Command::Agent { .. })).then_some(1)
+    }
 }
 
 const EXIT_CODES: &str =
@@ -102,6 +109,12 @@ pub enum Command {
         /// The HTML part instead of the text
         #[arg(long)]
         html: bool,
+    },
+    /// Run on a GPU node: read its cards and tell the service and Prometheus
+    Agent {
+        /// Where and to whom.
+        #[command(flatten)]
+        flags: AgentFlags,
     },
     /// Print what the cards did, as read, over some time; for tests on a real card
     #[command(hide = true)]

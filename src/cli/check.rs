@@ -12,10 +12,12 @@ use crate::daemon;
 use crate::hub::{self, Hub, Listing, ProbeGrant};
 use crate::message::{Kind, Mail};
 use crate::notify::{Mailer, OutgoingMail, mask};
-use crate::settings::{PostSettings, Settings, Sources};
+use crate::settings::{PostSettings, Settings, Source, Sources};
 use crate::store::Store;
-use crate::telemetry::process_table::is_host_pid_namespace;
-use crate::telemetry::{DeviceReading, NvmlSampler};
+use crate::telemetry::agents::Ask;
+use crate::telemetry::{
+    Agents, AgentsSettings, DeviceReading, Machine, NvmlSampler, NvmlSettings, ProcessTable, TelemetryError,
+};
 
 /// How long the cards may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -94,8 +96,9 @@ fn scopes(granted: &BTreeSet<String>, settings: &Settings) -> Vec<Finding> {
         note("scopes", format!("{} holds for some only: {}", need.scope, filters.join(", ")))
     });
     let probing = ProbeGrant::best(granted).filter(|_| settings.probe_kernels);
+    let needed = daemon::kernels_needed(&settings.policy, probing).map(|words| wrong("scopes", words));
     let probing = daemon::note_on(probing).map(|words| note("scopes", words));
-    let found: Vec<Finding> = missing.chain(limited).chain(probing).collect();
+    let found: Vec<Finding> = missing.chain(limited).chain(needed).chain(probing).collect();
     if found.is_empty() {
         return vec![fine("scopes", format!("all that mode {} needs", settings.policy.mode))];
     }
@@ -112,24 +115,60 @@ fn servers(listing: &Listing) -> Finding {
 }
 
 async fn cards(settings: &Settings) -> Vec<Finding> {
-    let sampler = NvmlSampler::start(settings.nvml.clone());
+    match &settings.source {
+        Source::Nvml(nvml) => own_cards(nvml.clone()).await,
+        Source::Agents(agents) => others_cards(agents.clone()).await,
+    }
+}
+
+async fn others_cards(settings: AgentsSettings) -> Vec<Finding> {
+    let machines = match Agents::new(settings) {
+        Err(why) => return vec![wrong("agents", why)],
+        Ok(agents) => agents.look(Ask::Next, daemon::now()).await,
+    };
+    machines.iter().flat_map(machine).collect()
+}
+
+fn machine(machine: &Machine) -> Vec<Finding> {
+    let name = &machine.name;
+    let devices = match &machine.devices {
+        Err(why) => return vec![wrong("agents", why)],
+        Ok(devices) => devices,
+    };
+    let mut findings: Vec<Finding> = devices.iter().map(card).collect();
+    findings.extend(machine.notes.iter().map(|words| note("agents", format!("{name}: {words}"))));
+    findings.push(match (&machine.processes, devices.is_empty()) {
+        (Err(why), _) => wrong("attribution", why),
+        (Ok(_), true) => {
+            wrong("agents", format!("{name} answers, but has no card: is it the one with the GPUs?"))
+        }
+        (Ok(table), false) => fine(
+            "agents",
+            format!("{name}: {} cards, {} processes seen", devices.len(), table.iter().count()),
+        ),
+    });
+    findings
+}
+
+async fn own_cards(settings: NvmlSettings) -> Vec<Finding> {
+    let sampler = NvmlSampler::start(settings);
     let readings = tokio::task::spawn_blocking(move || {
         sampler.wait_for_poll(Instant::now(), PATIENCE)?;
-        sampler.peek()
+        Ok::<_, TelemetryError>((sampler.peek()?, sampler.lacking()))
     });
-    let readings = match readings.await {
-        Ok(Ok(readings)) => readings,
+    let (readings, lacking) = match readings.await {
+        Ok(Ok(told)) => told,
         Ok(Err(error)) => return vec![wrong("cards", error)],
         Err(error) => return vec![wrong("cards", error)],
     };
     let mut findings: Vec<Finding> = readings.iter().map(card).collect();
+    findings.extend(lacking.into_iter().map(|words| note("cards", words)));
     if readings.is_empty() {
         findings.push(wrong("cards", "NVML works, but there is no card: is this the machine with the GPUs?"));
     }
-    findings.push(if is_host_pid_namespace() {
-        fine("attribution", "sees the machine's processes".to_owned())
-    } else {
-        wrong("attribution", "does not see the machine's processes: run it in the host's pid namespace")
+    findings.push(match ProcessTable::of_machine().map(|table| table.partial()) {
+        Ok(None) => fine("attribution", "sees the machine's processes".to_owned()),
+        Ok(Some(why)) | Err(why) => wrong("attribution", why),
     });
     findings
 }
@@ -147,13 +186,10 @@ fn card(reading: &DeviceReading) -> Finding {
 
 fn ledger(settings: &Settings) -> Finding {
     let path = settings.store.display();
-    match Store::open_read_only(&settings.store) {
+    match Store::examine(&settings.store) {
         Err(error) => wrong("ledger", error),
         Ok(None) => fine("ledger", format!("{path} will be made at the first start")),
-        Ok(Some(store)) => match store.load() {
-            Err(error) => wrong("ledger", error),
-            Ok(ledger) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
-        },
+        Ok(Some(ledger)) => fine("ledger", format!("{path}, {} sessions", ledger.records.len())),
     }
 }
 

@@ -1,8 +1,8 @@
 //! One look at everything, for the commands that only tell.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 
 use crate::cycle::CycleReport;
 use crate::daemon::{self, Parts};
@@ -34,11 +34,10 @@ pub struct Look {
 /// looking left a trace.
 pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
     let settings = sources.load()?;
-    let Parts { mut observer, sampler, policy, notes } =
+    let Parts { mut observer, policy, notes, .. } =
         daemon::parts(&settings).await.map_err(|problem| anyhow!(problem))?;
-    let poll = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), PATIENCE));
     // That the cards cannot be read is a finding: the look goes on and reports it.
-    let _ = poll.await.context("the cards' thread ended")?;
+    observer.begin(PATIENCE).await;
     let mut ledger = saved(&settings)?;
     let now = daemon::now();
     let seen = observer.observe(now).await;
@@ -59,8 +58,5 @@ pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
 }
 
 fn saved(settings: &Settings) -> anyhow::Result<Ledger> {
-    match Store::open_read_only(&settings.store)? {
-        Some(store) => Ok(store.load()?),
-        None => Ok(Ledger::default()),
-    }
+    Ok(Store::peek(&settings.store)?.unwrap_or_default())
 }

@@ -44,6 +44,10 @@ pub async fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode>
         Some(Command::Explain { server }) => explain::run(&sources, &server, format).await?,
         Some(Command::Check { mail }) => check::run(&sources, mail.as_deref(), format).await?,
         Some(Command::MailPreview { kind, html }) => mail_preview::run(&sources, kind, html, format)?,
+        Some(Command::Agent { flags }) => {
+            daemon::agent(&sources, &flags).await?;
+            true
+        }
         Some(Command::Cards { time }) => cards::run(time.into()).await?,
         Some(Command::Simulate { traces, compare }) => {
             let (config, compare) = (sources.file.as_deref(), compare.as_deref());

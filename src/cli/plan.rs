@@ -8,6 +8,7 @@ use super::{Format, exempt, say, say_json};
 use crate::cycle::CycleReport;
 use crate::domain::ServerId;
 use crate::message::reasons;
+use crate::observer::Card;
 use crate::policy::{Action, Decision, IdleKind, Verdict, exemptions};
 use crate::settings::{Cost, Sources};
 
@@ -33,6 +34,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
             }
             say(&idle_cards(&report, &cost));
             exempted.iter().for_each(|exempted| say(&exempt::line(exempted, &cost, report.at)));
+            report.cards.iter().filter_map(shared).for_each(|line| say(&line));
             for card in report.cards.iter().filter(|card| !card.unattributed.is_empty()) {
                 for process in &card.unattributed {
                     let uid = process.uid.map_or_else(|| "unknown".to_owned(), |uid| uid.to_string());
@@ -52,6 +54,18 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
         tracing::warn!("{line}");
     }
     Ok(report.troubles.is_empty() && report.snapshot.sessions.is_ok())
+}
+
+/// Who shares a card (time-slicing, MPS), which is idle only as a whole.
+fn shared(card: &Card) -> Option<String> {
+    let servers: Vec<String> = card.servers.iter().map(ToString::to_string).collect();
+    let strangers = card.unattributed.len();
+    let among = match (servers.len(), strangers) {
+        (0, _) | (1, 0) => return None,
+        (_, 0) => servers.join(", "),
+        _ => format!("{} and {strangers} unattributed processes", servers.join(", ")),
+    };
+    Some(format!("shared: card {} is held by {among}; it is idle only when nobody uses it", card.sample.id))
 }
 
 /// How much is idle, and what that costs where prices are known.
@@ -111,4 +125,38 @@ fn as_json(decision: &Decision) -> serde_json::Value {
         "use_clock": decision.judgement.clocks.map(|clocks| clocks.used),
         "presence_clock": decision.judgement.clocks.map(|clocks| clocks.present),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::{GpuId, GpuSample};
+
+    fn card(servers: &[&str]) -> Card {
+        let sample = GpuSample {
+            id: GpuId("GPU-1".to_owned()),
+            model: String::new(),
+            sm: None,
+            dram: None,
+            engines: BTreeMap::new(),
+            memory_used: None,
+            processes: None,
+            covered: Duration::ZERO,
+            largest_gap: Duration::ZERO,
+            unreadable: None,
+        };
+        let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();
+        Card { machine: None, sample, servers, holds: vec![], unattributed: vec![] }
+    }
+
+    #[test]
+    fn who_shares_a_card_is_said() {
+        assert_eq!(shared(&card(&[])), None);
+        assert_eq!(shared(&card(&["ann"])), None);
+        let line = "shared: card GPU-1 is held by ann/, bob/; it is idle only when nobody uses it";
+        assert_eq!(shared(&card(&["ann", "bob"])).as_deref(), Some(line));
+    }
 }

@@ -1,20 +1,20 @@
 //! Wires settings into the parts of a cycle. What the mode does not need is not made.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cycle::Cycle;
-use crate::executor::{Asked, Executor, Journal, Post, Setbacks, Users};
+use crate::executor::{Asked, Executor, Inbox, Journal, Post, Setbacks, Users};
 use crate::hub::{
-    self, Duties, Hub, HubError, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed, Stopper,
-    TokenMinter, UserRemover,
+    self, Duties, Hub, HubError, KernelStopper, ProbeGrant, ProbeSettings, ProbeToken, Prober, ScopeNeed,
+    Stopper, TokenMinter, UserRemover,
 };
 use crate::notify::Mailer;
-use crate::observer::{Kernels, Observer};
+use crate::observer::{Kernels, Observer, Source};
 use crate::policy::{CullUsers, KernelSource, Mode, Policy};
-use crate::settings::{PostSettings, Settings};
+use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
-use crate::telemetry::NvmlSampler;
+use crate::telemetry::{Agents, NvmlSampler};
 
 /// How long the first reading of the cards may take before the first look goes ahead without it.
 const FIRST_READING: Duration = Duration::from_secs(5);
@@ -24,12 +24,12 @@ const FIRST_READING: Duration = Duration::from_secs(5);
 pub struct Parts {
     /// Reads.
     pub observer: Observer,
-    /// The cards.
-    pub sampler: Arc<NvmlSampler>,
     /// Decides.
     pub policy: Policy,
     /// What an admin should know.
     pub notes: Vec<String>,
+    /// What allows asking kernels, where anything does.
+    pub probing: Option<ProbeGrant>,
 }
 
 /// Makes the reading side. Fails, in words for the admin, where the Hub cannot be reached or a scope
@@ -44,6 +44,7 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     needs.extend(probing.map(ProbeGrant::need));
     let mut notes = limited(&hub::limited(&granted, &needs));
     notes.extend(note_on(probing));
+    notes.extend(kernels_needed(&policy, probing));
     if policy.mode == Mode::Enforce && !policy.can_warn {
         notes.push("Cards are not taken back: without a [mail] section nobody can be warned.".to_owned());
     }
@@ -52,11 +53,22 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
     }
     let prober = probing.map(|grant| prober(settings, grant));
     let prober = prober.transpose().map_err(|error| error.to_string())?;
-    let kernels =
-        Kernels { prober, public_url: settings.public_url.clone(), concurrency: settings.hub.concurrency };
-    let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
-    let observer = Observer::new(hub, kernels, Arc::clone(&sampler), policy.thresholds);
-    Ok(Parts { observer, sampler, policy, notes })
+    let kernels = Kernels {
+        prober,
+        public_url: settings.public_url.clone(),
+        of_working: policy.needs_kernels(),
+        concurrency: settings.hub.concurrency,
+    };
+    let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
+    Ok(Parts { observer, policy, notes, probing })
+}
+
+/// Opens the source of readings.
+pub fn source(settings: &settings::Source) -> Result<Source, String> {
+    Ok(match settings {
+        settings::Source::Nvml(nvml) => Source::Nvml(Arc::new(NvmlSampler::start(nvml.clone()))),
+        settings::Source::Agents(agents) => Source::Agents(Box::new(Agents::new(agents.clone())?)),
+    })
 }
 
 /// What the settings ask of the token.
@@ -70,22 +82,21 @@ pub fn duties(settings: &Settings) -> Duties {
 }
 
 /// Makes everything a cycle needs.
-pub async fn cycle(settings: Settings) -> Result<(Cycle, Vec<String>), String> {
-    let Parts { observer, sampler, policy, notes } = parts(&settings).await?;
-    // The first look would otherwise come before the first reading. That there is none is shown by the look.
-    let first = tokio::task::spawn_blocking(move || sampler.wait_for_poll(Instant::now(), FIRST_READING));
-    let _ = first.await;
+pub async fn cycle(settings: &Settings, inbox: Inbox) -> Result<(Cycle, Vec<String>), String> {
+    let Parts { observer, policy, notes, probing } = parts(settings).await?;
+    // The first look would otherwise come before the first reading.
+    observer.begin(FIRST_READING).await;
     let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
     let journal = Journal::open(store).map_err(|error| error.to_string())?;
-    let executor = executor(&settings)?;
+    let executor = executor(settings, inbox, probing)?;
     Ok((Cycle { observer, executor, journal, policy, orphans: Vec::new() }, notes))
 }
 
 /// In `observe` nothing that writes or stops exists; in `warn` nothing that stops.
-fn executor(settings: &Settings) -> Result<Executor, String> {
+fn executor(settings: &Settings, inbox: Inbox, probing: Option<ProbeGrant>) -> Result<Executor, String> {
     let mode = settings.policy.mode;
     let post = match settings.post.as_ref().filter(|_| mode >= Mode::Warn) {
-        Some(post) => Some(self::post(post, mode, settings.cycle)?),
+        Some(post) => Some(self::post(post, mode, settings)?),
         None => None,
     };
     let stopper = match mode {
@@ -94,14 +105,26 @@ fn executor(settings: &Settings) -> Result<Executor, String> {
     };
     let users = settings.cull_users.as_ref().filter(|_| mode == Mode::Enforce);
     let users = users.map(|cull| users_of(settings, cull)).transpose().map_err(|error| error.to_string())?;
-    Ok(Executor { post, stopper, users })
+    let kernels = probing.filter(|_| mode == Mode::Enforce && settings.policy.needs_kernels());
+    let kernels = kernels.map(|grant| kernel_stopper(settings, grant)).transpose();
+    let kernels = kernels.map_err(|error| error.to_string())?;
+    Ok(Executor { post, stopper, kernels, inbox, users })
+}
+
+fn kernel_stopper(settings: &Settings, grant: ProbeGrant) -> Result<KernelStopper, HubError> {
+    let token = match grant {
+        ProbeGrant::PerServer => ProbeToken::PerServer(TokenMinter::for_stops(&settings.hub)?),
+        ProbeGrant::Own => ProbeToken::Own(settings.hub.token.clone()),
+    };
+    let public_url = settings.public_url.clone();
+    KernelStopper::new(token, ProbeSettings { public_url, ..(&settings.hub).into() })
 }
 
 fn users_of(settings: &Settings, cull: &CullUsers) -> Result<Users, HubError> {
     Ok(Users::new(Hub::new(settings.hub.clone())?, UserRemover::new(&settings.hub)?, cull.clone()))
 }
 
-fn post(settings: &PostSettings, mode: Mode, cycle: Duration) -> Result<Post, String> {
+fn post(settings: &PostSettings, mode: Mode, all: &Settings) -> Result<Post, String> {
     Ok(Post {
         domain: settings.mail.from.email.domain().to_owned(),
         mailer: Mailer::new(settings.mail.clone()).map_err(|error| error.to_string())?,
@@ -110,9 +133,9 @@ fn post(settings: &PostSettings, mode: Mode, cycle: Duration) -> Result<Post, St
         admins: settings.admins.clone(),
         zone: settings.zone.clone(),
         limits: settings.limits,
-        setbacks: Setbacks::new(cycle),
+        setbacks: Setbacks::new(all.cycle),
         asked: Asked::default(),
-        page: None,
+        page: all.page.as_ref().map(ToString::to_string),
         stops_follow: mode == Mode::Enforce,
     })
 }
@@ -140,6 +163,15 @@ pub fn note_on(probing: Option<ProbeGrant>) -> Option<String> {
         }
     };
     Some(note.to_owned())
+}
+
+/// What cannot be done where kernels may not be asked.
+pub fn kernels_needed(policy: &Policy, probing: Option<ProbeGrant>) -> Option<String> {
+    (policy.needs_kernels() && probing.is_none()).then(|| {
+        "action = \"stop-kernels\" and interrupt cannot work where kernels may not be asked: set hub.probe_kernels and \
+         grant the scope tokens. Until then no kernel is shut down, and nothing is interrupted before a stop."
+            .to_owned()
+    })
 }
 
 fn refuse_without(missing: &[ScopeNeed]) -> Result<(), String> {

@@ -64,6 +64,11 @@ pub enum Engine {
     Decode,
 }
 
+impl Engine {
+    /// All of them, each at the place of its number.
+    pub const ALL: [Self; 4] = [Self::Tensor, Self::Copy, Self::Encode, Self::Decode];
+}
+
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

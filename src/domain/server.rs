@@ -49,12 +49,15 @@ pub struct SpawnerState {
     pub pod: Option<(String, String)>,
     /// Batch job (batchspawner).
     pub job: Option<String>,
+    /// The machine it was started on, where the spawner tells; of a batch job the first one.
+    pub host: Option<String>,
 }
 
 impl SpawnerState {
     /// Whether the spawner (or our rights) told nothing that leads to processes.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self { pid, unit, container, pod, job, host: _ } = self;
+        pid.is_none() && unit.is_none() && container.is_none() && pod.is_none() && job.is_none()
     }
 }
 

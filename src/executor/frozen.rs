@@ -27,7 +27,7 @@ impl Post {
         // Told from here on: one mail that is lost is better than two of the same.
         journal.freeze_told(Some(at))?;
         let id = self.id(&format!("frozen.{}", freeze.since.as_second()));
-        let told = match self.wording.frozen(&self.frozen(freeze, plan, policy)) {
+        let told = match self.wording.frozen(&self.frozen_notice(freeze, plan, policy)) {
             Ok(mail) => self.tell_admins(mail, id).await,
             Err(error) => Err(DeliveryError::Retryable(error.to_string())),
         };
@@ -40,7 +40,7 @@ impl Post {
         Ok(Some(Happening::to_all(at, "note", what.clone()).because_of(Some(what))))
     }
 
-    fn frozen(&self, freeze: &Freeze, plan: &Plan, policy: &Policy) -> FrozenNotice {
+    fn frozen_notice(&self, freeze: &Freeze, plan: &Plan, policy: &Policy) -> FrozenNotice {
         let held = plan.decisions.iter().filter(|d| matches!(d.held_back, Some(HeldBack::Frozen(_))));
         #[expect(
             clippy::cast_possible_truncation,

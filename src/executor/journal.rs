@@ -12,16 +12,25 @@ use crate::store::looks::Look;
 use crate::store::{Entry, Store, StoreError};
 
 /// What is remembered, and where it is kept.
+///
+/// Where the file cannot be written, clocks go on in memory until it can. What a mail promises does not:
+/// a letter that could not be noted before is not sent, and one that could not be noted after it was
+/// accepted does not count, as if the process had died there.
 #[derive(Debug)]
 pub struct Journal {
     ledger: Ledger,
     store: Store,
+    /// What happened and is not in the file's log yet.
+    unlogged: Vec<Entry>,
 }
+
+/// Far more than a day of trouble brings.
+const UNLOGGED: usize = 10_000;
 
 impl Journal {
     /// What the file holds.
-    pub fn open(store: Store) -> Result<Self, StoreError> {
-        Ok(Self { ledger: store.load()?, store })
+    pub fn open(mut store: Store) -> Result<Self, StoreError> {
+        Ok(Self { ledger: store.load()?, store, unlogged: Vec::new() })
     }
 
     /// What is remembered.
@@ -46,12 +55,26 @@ impl Journal {
         self.save()
     }
 
-    /// Warnings are about to be sent.
-    pub fn warnings_begin(&mut self, ids: &[ServerId], at: Timestamp) -> Result<(), StoreError> {
-        for id in ids {
+    /// Letters are about to be sent: warnings, and reminders with their time before the deadline.
+    /// A reminder counts from here on, since one that is lost is better than two of the same.
+    pub fn letters_begin(
+        &mut self,
+        warnings: &[ServerId],
+        reminders: &[(ServerId, SignedDuration)],
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        for id in warnings {
             self.ledger.warning_began(id, at);
         }
-        self.save()
+        for (id, before) in reminders {
+            self.ledger.reminded(id, *before);
+        }
+        let saved = self.save();
+        if saved.is_err() {
+            warnings.iter().for_each(|id| self.ledger.warning_failed(id));
+            reminders.iter().for_each(|(id, before)| self.ledger.reminder_failed(id, *before));
+        }
+        saved
     }
 
     /// A warning was not accepted.
@@ -60,21 +83,36 @@ impl Journal {
         self.save()
     }
 
-    /// A warning was accepted. Until this has returned without an error it does not count.
+    /// A warning was accepted. Unless this returns without an error it does not count.
     pub fn warned(&mut self, id: &ServerId, warning: Warning) -> Result<(), StoreError> {
+        let began = warning.accepted;
         self.ledger.warned(id, warning);
+        let saved = self.save();
+        if saved.is_err() {
+            self.ledger.warning_in_doubt(id, began);
+        }
+        saved
+    }
+
+    /// A reminder was not accepted.
+    pub fn reminder_failed(&mut self, id: &ServerId, before: SignedDuration) -> Result<(), StoreError> {
+        self.ledger.reminder_failed(id, before);
         self.save()
     }
 
-    /// A reminder was accepted.
-    pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) -> Result<(), StoreError> {
-        self.ledger.reminded(id, before);
-        self.save()
+    /// The admins are about to be told that the owners have no address.
+    pub fn admins_told(&mut self, ids: &[ServerId], at: Timestamp) -> Result<(), StoreError> {
+        ids.iter().for_each(|id| self.ledger.admins_told(id, Some(at)));
+        let saved = self.save();
+        if saved.is_err() {
+            ids.iter().for_each(|id| self.ledger.admins_told(id, None));
+        }
+        saved
     }
 
-    /// The admins know that the owner has no address.
-    pub fn admins_told(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
-        self.ledger.admins_told(id, at);
+    /// They could not be told.
+    pub fn admins_not_told(&mut self, ids: &[ServerId]) -> Result<(), StoreError> {
+        ids.iter().for_each(|id| self.ledger.admins_told(id, None));
         self.save()
     }
 
@@ -141,6 +179,12 @@ impl Journal {
         Ok(Some(lifted))
     }
 
+    /// Kernels of a server were shut down, and it stays.
+    pub fn kernels_stopped(&mut self, id: &ServerId) -> Result<(), StoreError> {
+        self.ledger.kernels_stopped(id);
+        self.save()
+    }
+
     /// A server was stopped.
     pub fn stopped(&mut self, id: &ServerId, at: Timestamp) -> Result<(), StoreError> {
         self.ledger.stopped(id, at);
@@ -153,11 +197,11 @@ impl Journal {
     }
 
     /// How many warnings and reminders each owner got since `begins`.
-    pub fn letters_since(&self, begins: Timestamp) -> Result<BTreeMap<UserName, usize>, StoreError> {
+    pub fn letters_since(&mut self, begins: Timestamp) -> Result<BTreeMap<UserName, usize>, StoreError> {
         self.store.moments_of(&["warned", "reminded"], begins)
     }
 
-    /// Appends to the log.
+    /// Appends to the log, now or as soon as it can be written.
     pub fn log(&mut self, happenings: &[Happening]) -> Result<(), StoreError> {
         let entry = |h: &Happening| Entry {
             at: h.at,
@@ -165,7 +209,12 @@ impl Journal {
             event: h.event.to_owned(),
             reason: h.reason.clone(),
         };
-        self.store.log(&happenings.iter().map(entry).collect::<Vec<_>>())
+        self.unlogged.extend(happenings.iter().map(entry));
+        let saved = self.store.log(&self.unlogged);
+        if saved.is_ok() || self.unlogged.len() > UNLOGGED {
+            self.unlogged.clear();
+        }
+        saved
     }
 
     fn save(&mut self) -> Result<(), StoreError> {
@@ -175,3 +224,6 @@ impl Journal {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

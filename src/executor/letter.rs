@@ -42,6 +42,8 @@ pub struct Due {
     grace: SignedDuration,
     /// Whether it announces a stop.
     stop_follows: bool,
+    /// The kernels that it names; absent where the whole server is meant.
+    kernels: Option<Vec<String>>,
     /// The warning's Message-ID, where there was one.
     pub warned: Option<String>,
 }
@@ -72,12 +74,6 @@ impl Letter {
     /// Why it does not go out now.
     pub fn held_back(&self, why: &str, at: Timestamp) -> Vec<Happening> {
         self.sessions.iter().map(|due| Happening::to(&due.notice.server, at, "held-back", why)).collect()
-    }
-
-    /// Those of them that are warned by it.
-    pub fn warned(&self) -> impl Iterator<Item = ServerId> {
-        let warned = self.sessions.iter().filter(|due| due.rung == Rung::Warning);
-        warned.map(|due| due.notice.server.clone())
     }
 
     /// The same letter has the same name however often it is tried, so that a mail server can tell. Another
@@ -114,7 +110,8 @@ fn due(session: &Session, decision: &Decision, waiting: Option<u32>, journal: &J
     let notice = session_notice(session, decision, record, deadline, waiting)?;
     let warned = record.warning.as_ref().map(|warning| warning.message_id.clone());
     let warnings = record.warnings;
-    Some(Due { rung, notice, warnings, grace, stop_follows, warned })
+    let kernels = decision.target.as_ref()?.kernels();
+    Some(Due { rung, notice, warnings, grace, stop_follows, kernels, warned })
 }
 
 impl Due {
@@ -128,6 +125,7 @@ impl Due {
             stop_follows: self.stop_follows,
             message_id: message_id.to_owned(),
             reminded: Vec::new(),
+            kernels: self.kernels.clone(),
         }
     }
 }
@@ -158,6 +156,8 @@ mod tests {
             limit: LimitKind::Nobody,
             deadline: at(deadline),
             waiting: None,
+            kernels: None,
+            save_wait: None,
         };
         let owner = Server {
             id,
@@ -174,7 +174,15 @@ mod tests {
             path: String::new(),
         };
         let grace = SignedDuration::from_hours(1);
-        let due = Due { rung: Rung::Warning, notice, warnings, grace, stop_follows: true, warned: None };
+        let due = Due {
+            rung: Rung::Warning,
+            notice,
+            warnings,
+            grace,
+            stop_follows: true,
+            kernels: None,
+            warned: None,
+        };
         Letter { owner: Box::new(owner), rung: Rung::Warning, sessions: vec![due] }
     }
 

@@ -23,14 +23,16 @@ use crate::store::StoreError;
 const AT_ONCE: usize = 8;
 
 /// One mail of one kind to one owner.
-struct News {
+pub struct News {
     owner: Box<Server>,
-    items: Vec<Item>,
+    /// What it says of each server.
+    pub items: Vec<Item>,
 }
 
 /// What it says of one server.
-struct Item {
-    server: ServerId,
+pub struct Item {
+    /// Which server.
+    pub server: ServerId,
     verdict: Verdict,
     about: About,
 }
@@ -95,7 +97,7 @@ impl Post {
 }
 
 /// One for each owner who gets no letter in this cycle. A warning that was taken back goes first.
-fn news(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<News> {
+pub fn news(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<News> {
     let busy: BTreeSet<UserName> =
         letters(plan, seen, journal).into_iter().map(|letter| letter.owner.id.user).collect();
     let mut by_owner: BTreeMap<UserName, News> = BTreeMap::new();

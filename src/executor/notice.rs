@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::message::{CardNotice, SessionNotice};
-use crate::policy::{Clocks, Decision, Idle, Record, Session, Verdict};
+use crate::message::{CardNotice, SessionNotice, reasons};
+use crate::policy::{Clocks, Decision, Idle, Record, Session, Target, Verdict};
 
 /// What the owner has to know about one session.
 pub fn session_notice(
@@ -17,8 +17,14 @@ pub fn session_notice(
     let Verdict::Idle(idle) = decision.judgement.verdict else {
         return None;
     };
-    let waiting = waiting.filter(|_| decision.judgement.for_demand);
-    Some(SessionNotice { waiting, ..notice(session, &clocks, idle, record, deadline) })
+    let waiting = waiting.filter(|_| decision.judgement.for_demand());
+    let kernels = match decision.target.as_ref()? {
+        Target::Server => None,
+        Target::Kernels(kernels) => Some(kernels.iter().map(reasons::kernel_name).collect()),
+    };
+    let save_wait = decision.save_wait;
+    let notice = notice(session, &clocks, idle, record, deadline);
+    Some(SessionNotice { waiting, kernels, save_wait, ..notice })
 }
 
 fn notice(
@@ -44,6 +50,8 @@ fn notice(
         limit: idle.limit,
         deadline,
         waiting: None,
+        kernels: None,
+        save_wait: None,
     }
 }
 

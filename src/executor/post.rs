@@ -95,8 +95,15 @@ impl Post {
         clock: Clock,
         happened: &mut Vec<Happening>,
     ) -> Result<MailServer, StoreError> {
-        let ids: Vec<ServerId> = batch.iter().flat_map(|(_, letter)| letter.warned()).collect();
-        journal.warnings_begin(&ids, clock())?;
+        let (mut warnings, mut reminders) = (Vec::new(), Vec::new());
+        for due in batch.iter().flat_map(|(_, letter)| &letter.sessions) {
+            let id = due.notice.server.clone();
+            match due.rung {
+                Rung::Warning => warnings.push(id),
+                Rung::Reminder(before) => reminders.push((id, before)),
+            }
+        }
+        journal.letters_begin(&warnings, &reminders, clock())?;
         let sent = batch.into_iter().map(|(to, letter)| async move {
             let answer = self.send(&to, &letter, clock()).await;
             (to, letter, answer)
@@ -173,12 +180,16 @@ impl Post {
         }
     }
 
-    /// Tells the admins something; without admins nobody is told, which is no error.
+    /// Tells the admins something; without admins nobody is told, which is no error. One who was told
+    /// is enough: trying again would tell that one twice.
     pub async fn tell_admins(&self, mail: Mail, message_id: String) -> Result<(), DeliveryError> {
+        let (mut told, mut outcome) = (false, Ok(()));
         for admin in &self.admins {
-            self.deliver(admin, mail.clone(), message_id.clone(), None).await?;
+            let sent = self.deliver(admin, mail.clone(), message_id.clone(), None).await;
+            told |= sent.is_ok();
+            outcome = outcome.and(sent);
         }
-        Ok(())
+        if told { Ok(()) } else { outcome }
     }
 
     /// The zone in which an owner reads times.
@@ -239,6 +250,7 @@ impl Post {
         if letter.servers().iter().all(told) {
             return Ok(Vec::new());
         }
+        journal.admins_told(&letter.servers(), at)?;
         let notice = UnreachableNotice {
             sessions: letter.sessions.iter().map(|due| due.notice.clone()).collect(),
             why: why.clone(),
@@ -258,10 +270,8 @@ impl Post {
             Ok(()) => format!("{owner}; the admins were told, it is left alone"),
             Err(error) => format!("{owner}, and the admins could not be told: {error}"),
         };
-        for id in letter.servers() {
-            if sent.is_ok() {
-                journal.admins_told(&id, at)?;
-            }
+        if sent.is_err() {
+            journal.admins_not_told(&letter.servers())?;
         }
         let trouble = sent.as_ref().err().and_then(trouble);
         let held = |id| Happening::to(id, at, "held-back", outcome.clone()).because_of(trouble.clone());
@@ -296,13 +306,13 @@ fn record(
                 let deadline = reasons::time(deadline);
                 Happening::to(id, at, "warned", format!("{} was warned; deadline {deadline}", mask(to)))
             }
-            (Ok(_), Rung::Reminder(before)) => {
-                journal.reminded(id, before)?;
+            (Ok(_), Rung::Reminder(_)) => {
                 Happening::to(id, at, "reminded", format!("{} was reminded", mask(to)))
             }
             (Err(error), rung) => {
-                if rung == Rung::Warning {
-                    journal.warning_failed(id)?;
+                match rung {
+                    Rung::Warning => journal.warning_failed(id)?,
+                    Rung::Reminder(before) => journal.reminder_failed(id, before)?,
                 }
                 let what = format!("{} could not be told: {error}", mask(to));
                 Happening::to(id, at, "held-back", what).because_of(trouble(error))

@@ -1,33 +1,20 @@
-//! Stops one server: looks again, asks the planner again, stops, and looks whether it is gone.
-
-use std::time::Duration;
+//! Stops one server: looks again, asks the planner again, and stops.
 
 use futures::StreamExt;
 use jiff::Timestamp;
 
 use super::notice::session_notice;
-use super::{Clock, Executor, Happening, Journal};
+use super::verified::{Orphan, Stopped, send_and_verify};
+use super::{Clock, Executor, Happening, Inbox, Journal, kernels};
 use crate::domain::{Server, ServerId};
-use crate::hub::{StopAnswer, Stopper};
+use crate::hub::{KernelStopper, Stopper};
 use crate::message::{SessionNotice, reasons};
 use crate::observer::Observer;
-use crate::policy::{Action, Decision, Ledger, Plan, Policy, Session, Snapshot, Warning, plan};
+use crate::policy::{
+    Action, Decision, KernelName, Ledger, Plan, Policy, Session, Snapshot, Target, Warning, plan,
+    to_interrupt, without_interrupt,
+};
 use crate::store::StoreError;
-use crate::telemetry::{Process, ProcessTable};
-
-/// How long a stop may take before it is reported as not done. The Hub itself waits ten seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether a server is gone.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-
-/// Processes that outlived the stop of their server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Orphan {
-    /// Whose they were.
-    pub server: ServerId,
-    /// Process id, start (in ticks since boot) and name of each.
-    pub processes: Vec<(u32, u64, String)>,
-}
 
 /// What became of one stop.
 enum Ending {
@@ -41,12 +28,19 @@ enum Ending {
     Orphaned(Orphan),
     /// The Hub still has it.
     StillThere,
+    /// The kernels are gone from the card; the server stays.
+    KernelsGone(Box<Told>),
+    /// They are not, and why.
+    KernelsLeft(String),
 }
 
 /// What its owner is told.
-struct Told {
-    server: Box<Server>,
+#[derive(Clone)]
+pub(super) struct Told {
+    pub server: Box<Server>,
     notice: SessionNotice,
+    /// What is stopped.
+    target: Target,
     /// Absent only for a server without a card, where nobody can be warned.
     warning: Option<Warning>,
 }
@@ -66,24 +60,40 @@ impl Executor {
         let Some(stopper) = &self.stopper else {
             return Ok(Vec::new());
         };
+        let waiting = plan.waiting;
+        let (kernels, inbox) = (self.kernels.as_ref(), &self.inbox);
+        let means = Means { waiting, policy, observer, stopper, kernels, inbox, clock };
+        let means = &means;
         let due = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop));
         let due: Vec<_> =
             due.map(|decision| (decision, known_of(&decision.server, journal.ledger()))).collect();
         let stops = due.into_iter().map(|(decision, known)| async move {
-            (decision, stop(decision, plan.waiting, policy, known, observer, stopper, clock).await)
+            let ending = stop(decision, known, means).await;
+            inbox.stop_ended(&decision.server);
+            (decision, ending)
         });
         let mut stops = futures::stream::iter(stops).buffer_unordered(Stopper::AT_ONCE);
         let (mut orphans, mut saved) = (Vec::new(), Ok(()));
-        while let Some((decision, ending)) = stops.next().await {
+        loop {
+            let (decision, ending) = tokio::select! {
+                next = stops.next() => match next {
+                    Some(ended) => ended,
+                    None => break,
+                },
+                () = inbox.arrived() => {
+                    happened.extend(self.see_to_quick(policy, journal, clock()));
+                    continue;
+                }
+            };
             let at = clock();
             happened.push(ending.told(decision, at));
-            if matches!(ending, Ending::Gone(_) | Ending::Orphaned(_)) {
-                saved = saved.and(journal.stopped(&decision.server, at));
-            }
+            saved = saved.and(ending.save(&decision.server, at, journal));
             match ending {
-                Ending::Gone(told) => happened.extend(self.tell_owner(*told, at).await),
+                Ending::Gone(told) | Ending::KernelsGone(told) => {
+                    happened.extend(self.tell_owner(*told, at).await);
+                }
                 Ending::Orphaned(orphan) => orphans.push(orphan),
-                Ending::CalledOff(_) | Ending::Failed(_) | Ending::StillThere => {}
+                Ending::CalledOff(_) | Ending::Failed(_) | Ending::StillThere | Ending::KernelsLeft(_) => {}
             }
         }
         saved.map(|()| orphans)
@@ -96,6 +106,14 @@ impl Executor {
 }
 
 impl Ending {
+    fn save(&self, id: &ServerId, at: Timestamp, journal: &mut Journal) -> Result<(), StoreError> {
+        match self {
+            Self::Gone(_) | Self::Orphaned(_) => journal.stopped(id, at),
+            Self::KernelsGone(_) => journal.kernels_stopped(id),
+            Self::CalledOff(_) | Self::Failed(_) | Self::StillThere | Self::KernelsLeft(_) => Ok(()),
+        }
+    }
+
     fn told(&self, decision: &Decision, at: Timestamp) -> Happening {
         let why = || reasons::verdict(&decision.judgement.verdict);
         let to = |event, reason: String| Happening::to(&decision.server, at, event, reason);
@@ -106,10 +124,17 @@ impl Ending {
             Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
             Self::Orphaned(orphan) => {
                 let names: Vec<String> =
-                    orphan.processes.iter().map(|(pid, _, name)| format!("{pid} ({name})")).collect();
+                    orphan.processes.iter().map(|left| format!("{} ({})", left.pid, left.name)).collect();
                 to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
             }
             Self::Gone(_) => to("stopped", why()),
+            Self::KernelsGone(told) => {
+                to("stopped", format!("{}: {}", reasons::shut_down(&told.target), why()))
+            }
+            Self::KernelsLeft(left) => to("held-back", format!("kernels were shut down, but {left}"))
+                .because_of(Some(
+                    "kernels do not give their card back; the log says which and why".to_owned(),
+                )),
         }
     }
 }
@@ -121,44 +146,85 @@ fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
     Ledger { records, freeze: ledger.freeze.clone(), began: ledger.began, ..Ledger::default() }
 }
 
-async fn stop(
-    decision: &Decision,
+/// What one stop is decided by, and with what it is done.
+struct Means<'a> {
     waiting: Option<u32>,
-    policy: &Policy,
-    known: Ledger,
-    observer: &Observer,
-    stopper: &Stopper,
+    policy: &'a Policy,
+    observer: &'a Observer,
+    stopper: &'a Stopper,
+    kernels: Option<&'a KernelStopper>,
+    inbox: &'a Inbox,
     clock: Clock,
-) -> Ending {
-    let id = &decision.server;
-    let session = match observer.look_again(id, clock()).await {
-        Ok(Some(session)) => session,
-        Ok(None) => return Ending::CalledOff("the server is no longer there".to_owned()),
-        Err(error) => return Ending::CalledOff(format!("it could not be looked at again: {error}")),
-    };
-    if session.server.started != decision.started {
-        return Ending::CalledOff("it was restarted".to_owned());
-    }
-    let told = match still_due(&session, waiting, policy, known, clock()) {
+}
+
+async fn stop(decision: &Decision, known: Ledger, means: &Means<'_>) -> Ending {
+    let told = match last_look(decision, &known, means).await {
         Ok(told) => Box::new(told),
         Err(change) => return Ending::CalledOff(change),
     };
-    let before = observer.processes(id);
-    match stopper.stop(id, policy.afterwards(decision)).await {
-        Ok(StopAnswer::Gone | StopAnswer::Slow) => {}
-        Err(error) => return Ending::Failed(error.to_string()),
+    if !means.inbox.may_stop(&decision.server) {
+        return Ending::CalledOff("somebody asked to keep it".to_owned());
     }
-    wait_until_gone(decision, &before, observer, told).await
+    match &told.target {
+        Target::Server => stop_server(decision, told, means).await,
+        Target::Kernels(kernels) => stop_kernels(&told, kernels, means).await,
+    }
+}
+
+async fn stop_server(decision: &Decision, told: Box<Told>, means: &Means<'_>) -> Ending {
+    let afterwards = means.policy.afterwards(decision);
+    let Means { stopper, observer, clock, .. } = *means;
+    match send_and_verify(&decision.server, decision.started, afterwards, stopper, observer, clock).await {
+        Stopped::Gone => Ending::Gone(told),
+        Stopped::StillThere => Ending::StillThere,
+        Stopped::Orphaned(orphan) => Ending::Orphaned(orphan),
+        Stopped::Failed(error) => Ending::Failed(error),
+    }
+}
+
+async fn stop_kernels(told: &Told, names: &[KernelName], means: &Means<'_>) -> Ending {
+    let Some(stopper) = means.kernels else {
+        return Ending::CalledOff("kernels may not be asked, so that none can be shut down".to_owned());
+    };
+    match kernels::shut_down(told, names, stopper, means.observer, means.clock).await {
+        Ok(()) => Ending::KernelsGone(Box::new(told.clone())),
+        Err(left) => Ending::KernelsLeft(left),
+    }
+}
+
+/// Looks at the session again and asks the planner again; then interrupts what runs, where that is asked for, and
+/// looks once more. `Err` says what changed.
+async fn last_look(decision: &Decision, known: &Ledger, means: &Means<'_>) -> Result<Told, String> {
+    let looked = (means.clock)();
+    let session = same_session(decision, means).await?;
+    let told = still_due(&session, known.clone(), means, looked)?;
+    let running = to_interrupt(&session, &told.target);
+    let Some(save_wait) = told.notice.save_wait.filter(|_| !running.is_empty()) else { return Ok(told) };
+    let stopper = means.kernels.ok_or("kernels may not be asked, so that none can be interrupted")?;
+    let Means { observer, clock, .. } = *means;
+    kernels::interrupt(&session.server, &running, save_wait, stopper, observer, clock).await?;
+    let after = without_interrupt(same_session(decision, means).await?, &session, &running);
+    still_due(&after, known.clone(), means, looked)
+}
+
+/// The session as it is now, where it is still the one that was decided about.
+async fn same_session(decision: &Decision, means: &Means<'_>) -> Result<Session, String> {
+    match means.observer.look_again(&decision.server, (means.clock)()).await {
+        Ok(Some(session)) if session.server.started == decision.started => Ok(session),
+        Ok(Some(_)) => Err("it was restarted".to_owned()),
+        Ok(None) => Err("the server is no longer there".to_owned()),
+        Err(error) => Err(format!("it could not be looked at again: {error}")),
+    }
 }
 
 /// Asks the planner again, with what is known of this session now.
 fn still_due(
     session: &Session,
-    waiting: Option<u32>,
-    policy: &Policy,
     mut ledger: Ledger,
+    means: &Means<'_>,
     now: Timestamp,
 ) -> Result<Told, String> {
+    let Means { waiting, policy, .. } = *means;
     let snapshot = Snapshot {
         at: now,
         sessions: Ok(vec![session.clone()]),
@@ -177,50 +243,6 @@ fn still_due(
     let warning = record.warning.as_deref().cloned();
     let deadline = warning.as_ref().map_or(now, |warning| warning.deadline);
     let notice = session_notice(session, decision, record, deadline, waiting).ok_or_else(changed)?;
-    Ok(Told { server: session.server.clone(), notice, warning })
-}
-
-/// An answer of the Hub proves nothing: the server must be gone from it, and its processes too.
-async fn wait_until_gone(
-    decision: &Decision,
-    before: &[Process],
-    observer: &Observer,
-    told: Box<Told>,
-) -> Ending {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    let mut look = tokio::time::interval(LOOK_EVERY);
-    loop {
-        look.tick().await;
-        let listed = match observer.server(&decision.server).await {
-            Ok(server) => server.is_some_and(|server| server.started == decision.started),
-            Err(_) => true,
-        };
-        let alive = alive(before);
-        if !listed && alive.is_empty() {
-            return Ending::Gone(told);
-        }
-        if tokio::time::Instant::now() >= deadline {
-            return if listed {
-                Ending::StillThere
-            } else {
-                Ending::Orphaned(Orphan { server: decision.server.clone(), processes: alive })
-            };
-        }
-    }
-}
-
-/// Those of `before` that still run: the start tells a reused pid apart.
-fn alive(before: &[Process]) -> Vec<(u32, u64, String)> {
-    let Ok(table) = ProcessTable::read() else {
-        return before.iter().map(|p| (p.pid, p.start_ticks, p.name.clone())).collect();
-    };
-    let lives = before.iter().filter(|p| table.still_has(p.pid, p.start_ticks));
-    lives.map(|p| (p.pid, p.start_ticks, p.name.clone())).collect()
-}
-
-impl Orphan {
-    /// Whether any of its processes still runs.
-    pub fn lives(&self, table: &ProcessTable) -> bool {
-        self.processes.iter().any(|(pid, start, _)| table.still_has(*pid, *start))
-    }
+    let target = decision.target.clone().ok_or_else(changed)?;
+    Ok(Told { server: session.server.clone(), notice, warning, target })
 }

@@ -42,6 +42,7 @@ const CAPACITY: usize = 4096;
 ///   would name another user's server and is refused here.
 pub struct TokenMinter {
     client: Client,
+    purpose: &'static str,
     minted: Mutex<HashMap<ServerId, Minted>>,
 }
 
@@ -59,7 +60,16 @@ impl fmt::Debug for TokenMinter {
 impl TokenMinter {
     /// A client that can make tokens; nothing is sent yet.
     pub fn new(settings: &HubSettings) -> Result<Self, HubError> {
-        Ok(Self { client: Client::new(settings)?, minted: Mutex::default() })
+        Self::for_purpose(settings, "reads kernels and terminals")
+    }
+
+    /// The same for tokens that end or interrupt kernels: their owner sees what they are for.
+    pub fn for_stops(settings: &HubSettings) -> Result<Self, HubError> {
+        Self::for_purpose(settings, "shuts idle kernels down")
+    }
+
+    fn for_purpose(settings: &HubSettings, purpose: &'static str) -> Result<Self, HubError> {
+        Ok(Self { client: Client::new(settings)?, purpose, minted: Mutex::default() })
     }
 
     /// The token for a server, a new one where the last is gone or soon ends.
@@ -88,7 +98,7 @@ impl TokenMinter {
             return Err(HubError::NoScope(id.to_string()));
         }
         let body = body!({
-            "note": format!("Server at {id}: gpu-culler reads kernels and terminals"),
+            "note": format!("Server at {id}: gpu-culler {}", self.purpose),
             "expires_in": VALID.as_secs(),
             "scopes": [format!("access:servers!server={id}")],
         });

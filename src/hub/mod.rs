@@ -1,7 +1,7 @@
 //! JupyterHub's REST API and the single-user servers behind it. Wire formats become domain values
 //! here and go no further.
 //!
-//! [`Hub`] only reads, [`Prober`] only reads, [`TokenMinter`] is the one type that can make tokens and
+//! [`Hub`] only reads, [`Prober`] only reads, [`Login`] knows visitors, [`TokenMinter`] is the one type that can make tokens and
 //! [`Stopper`] the one that can stop anything.
 
 mod accounts;
@@ -11,7 +11,9 @@ mod error;
 mod http;
 mod json;
 mod jupyter;
+mod kernels;
 mod listing;
+mod login;
 mod minter;
 mod probe;
 mod remembered;
@@ -37,7 +39,9 @@ use client::{Call, Client};
 pub use accounts::{Accounts, UserRemover};
 pub use clock::Dated;
 pub use error::{HubError, ProbeError};
+pub use kernels::KernelStopper;
 pub use listing::{Hidden, Listing};
+pub use login::{Begun, Holder, Login, LoginSettings, unguessable};
 pub use minter::TokenMinter;
 pub use probe::{Look, ProbeSettings, ProbeToken, Prober};
 pub use scopes::{Duties, ProbeGrant, ScopeNeed, limited, missing, needed};

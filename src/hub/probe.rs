@@ -33,6 +33,32 @@ pub enum ProbeToken {
     Own(SecretString),
 }
 
+impl ProbeToken {
+    /// The header that lets us in.
+    pub(super) async fn pass(
+        &self,
+        id: &ServerId,
+        base: &Url,
+        public: Option<&Url>,
+    ) -> Result<HeaderValue, ProbeError> {
+        let token = match self {
+            Self::PerServer(minter) => {
+                &minter.token(id, Instant::now()).await.map_err(ProbeError::NoToken)?
+            }
+            Self::Own(token) if may_see_own_token(base, public) => token,
+            Self::Own(_) => return Err(ProbeError::Foreign(base.origin().ascii_serialization())),
+        };
+        http::authorization(token).map_err(|why| ProbeError::NoToken(HubError::Setup(why)))
+    }
+
+    /// A token that was not taken is replaced.
+    pub(super) fn judged(&self, id: &ServerId, error: &ProbeError) {
+        if let (Self::PerServer(minter), ProbeError::Forbidden { .. }) = (self, error) {
+            minter.refused(id, Instant::now());
+        }
+    }
+}
+
 /// How to ask single-user servers.
 #[derive(Clone, Debug)]
 pub struct ProbeSettings {
@@ -98,29 +124,17 @@ impl Prober {
         let after = self.settings.total_timeout;
         let whole = async {
             check(base)?;
-            let pass = self.pass(id, base).await?;
+            let pass = self.token.pass(id, base, self.settings.public_url.as_ref()).await?;
             self.ask_all(&At { base, pass }).await
         };
         let result = tokio::time::timeout(after, whole).await.unwrap_or_else(|_| {
             let what = format!("GET {}api/", base.path());
             Err(ProbeError::TimedOut { what, after })
         });
-        if let (ProbeToken::PerServer(minter), Err(ProbeError::Forbidden { .. })) = (&self.token, &result) {
-            minter.refused(id, Instant::now());
+        if let Err(error) = &result {
+            self.token.judged(id, error);
         }
         result
-    }
-
-    /// The header that lets us in.
-    async fn pass(&self, id: &ServerId, base: &Url) -> Result<HeaderValue, ProbeError> {
-        let token = match &self.token {
-            ProbeToken::PerServer(minter) => {
-                &minter.token(id, Instant::now()).await.map_err(ProbeError::NoToken)?
-            }
-            ProbeToken::Own(token) if may_see_own_token(base, self.settings.public_url.as_ref()) => token,
-            ProbeToken::Own(_) => return Err(ProbeError::Foreign(base.origin().ascii_serialization())),
-        };
-        http::authorization(token).map_err(|why| ProbeError::NoToken(HubError::Setup(why)))
     }
 
     async fn ask_all(&self, at: &At<'_>) -> Result<Look, ProbeError> {

@@ -19,7 +19,24 @@ pub(super) fn read(state: &RawValue) -> SpawnerState {
         container: text(&state, "object_id").or_else(|| text(&state, "container_id")),
         pod: text(&state, "pod_name").zip(text(&state, "namespace")),
         job: text(&state, "job_id"),
+        host: host(&state),
     }
+}
+
+/// What spawners call the machine; batchspawner writes it behind the state of the job (`RUNNING node7`).
+fn host(state: &Fields<'_>) -> Option<String> {
+    let told = ["remote_ip", "remote_host", "host"].iter().find_map(|key| text(state, key));
+    let running = || {
+        let status = text(state, "job_status")?;
+        let mut words = status.split_whitespace();
+        (words.next()? == "RUNNING").then_some(())?;
+        words.next().map(str::to_owned).filter(|_| words.next().is_none())
+    };
+    // A name for "right here" tells nothing.
+    let here = |host: &String| {
+        ["localhost", "0.0.0.0", "::", "::1"].contains(&host.as_str()) || host.starts_with("127.")
+    };
+    told.or_else(running).filter(|host| !here(host))
 }
 
 fn text(state: &Fields<'_>, key: &str) -> Option<String> {
@@ -58,6 +75,13 @@ mod tests {
         );
         assert_eq!(state(json!({"job_id": "17"})).job.as_deref(), Some("17"));
         assert_eq!(state(json!({"job_id": 17})).job.as_deref(), Some("17"));
+        let host = |value| state(value).host;
+        assert_eq!(host(json!({"pid": 7, "remote_ip": "192.0.2.7"})).as_deref(), Some("192.0.2.7"));
+        let job = |status| json!({"job_id": "17", "job_status": status});
+        assert_eq!(host(job("RUNNING node7")).as_deref(), Some("node7"));
+        for status in ["RUNNING", "PENDING node7", "RUNNING on node7", "RUNNING 127.0.0.1", ""] {
+            assert_eq!(host(job(status)), None, "{status}");
+        }
         assert_eq!(state(json!({"child_state": {"pid": 7}, "profile": "p"})).pid, Some(7));
     }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
 mod accounts;
+mod kernels;
 mod listing;
 mod minter;
 mod one;

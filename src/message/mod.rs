@@ -1,7 +1,8 @@
 //! Every word a person gets: the reasons of decisions, and mails (plain values in, subject and bodies out).
 //!
 //! Sentences that depend on a rule are in `sentences`, measures in `measures`, everything else in
-//! the templates, which an admin may replace ([`Wording`]). How a mail travels is none of this module's business.
+//! the templates, which an admin may replace ([`Wording`]); those of the pages are in `pages`. How a mail travels
+//! is none of this module's business.
 
 mod announcement;
 mod ending;
@@ -9,8 +10,10 @@ mod foreign;
 mod measures;
 mod news;
 mod notice;
+pub mod pages;
 pub mod reasons;
 mod render;
+pub mod said;
 mod samples;
 mod sentences;
 mod view;

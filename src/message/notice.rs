@@ -1,6 +1,6 @@
 //! What the mails are made of. The callers fill these from what they decided; nothing here decides.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::domain::{Hold, ServerId, UserName};
 use crate::policy::{IdleKind, LimitKind, UseSign};
@@ -53,6 +53,10 @@ pub struct SessionNotice {
     pub deadline: Timestamp,
     /// How many wait for a card, where it is idle only by the limits for that.
     pub waiting: Option<u32>,
+    /// The kernels that are shut down, by their notebooks; absent where it is the whole server.
+    pub kernels: Option<Vec<String>>,
+    /// How long running cells get after an interrupt, where they are interrupted before.
+    pub save_wait: Option<SignedDuration>,
 }
 
 /// One card of a session.

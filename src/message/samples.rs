@@ -203,5 +203,7 @@ fn session() -> SessionNotice {
         limit: LimitKind::Nobody,
         deadline: minutes(60),
         waiting: None,
+        kernels: None,
+        save_wait: None,
     }
 }

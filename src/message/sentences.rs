@@ -1,5 +1,8 @@
 //! The sentences that depend on how a session is idle. They hold no foreign text.
 
+use std::time::Duration;
+
+use super::duration_in_words;
 use crate::policy::{IdleKind, LimitKind};
 
 /// Why this session is meant. `cards` is how many it holds.
@@ -86,4 +89,12 @@ pub(super) fn demand(waiting: u32) -> String {
         1 => "Somebody is waiting for a GPU, so the time is shorter than usual.".to_owned(),
         n => format!("{n} others are waiting for a GPU, so the time is shorter than usual."),
     }
+}
+
+/// What happens to running cells before a stop.
+pub(super) fn interrupt(save_wait: Duration) -> String {
+    let wait = duration_in_words(save_wait);
+    format!(
+        "running cells are interrupted, as with the stop button, and get up to {wait} to save what they have."
+    )
 }

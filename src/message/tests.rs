@@ -35,6 +35,8 @@ fn session(server: ServerId) -> SessionNotice {
         limit: LimitKind::Nobody,
         deadline: at("11:10:37"),
         waiting: None,
+        kernels: None,
+        save_wait: None,
     }
 }
 
@@ -141,6 +143,41 @@ fn names_can_neither_reorder_the_mail_nor_become_markup() {
     hostile.sessions[0].notebooks = vec!["\u{2067}x\u{2069}\"><img src=x>.ipynb".to_owned()];
     hostile.page = Some("javascript:alert(1)".to_owned());
     insta::assert_snapshot!(shown(Wording::default().warning(&hostile)));
+}
+
+#[test]
+fn kernels_that_are_shut_down_are_named_and_the_server_stays() {
+    let mut kernels = one();
+    kernels.sessions[0].kernels = Some(vec!["work/analysis.ipynb".to_owned(), "b.ipynb".to_owned()]);
+    insta::assert_snapshot!("kernels_warning", shown(Wording::default().warning(&kernels)));
+    insta::assert_snapshot!(
+        "kernels_stopped",
+        shown(Wording::default().stopped(&StoppedNotice {
+            owner: UserName("alice".to_owned()),
+            session: kernels.sessions[0].clone(),
+            warned_at: at("10:10:02"),
+            stopped_at: at("11:12:00"),
+            zone: TimeZone::UTC,
+            page: None,
+        }))
+    );
+    let reminder = Wording::default().reminder(&kernels).unwrap();
+    for body in [&reminder.text, &reminder.html] {
+        assert!(body.contains("idle kernels in one of your Jupyter servers would be shut down"), "{body}");
+        assert!(!body.contains("servers would be stopped"), "{body}");
+    }
+}
+
+#[test]
+fn an_interrupt_before_the_stop_is_announced() {
+    let mut old = one();
+    old.sessions[0].limit = LimitKind::MaxAge;
+    old.sessions[0].save_wait = Some(jiff::SignedDuration::from_secs(60));
+    let mail = Wording::default().warning(&old).unwrap();
+    for body in [&mail.text, &mail.html] {
+        assert!(body.contains("running cells are interrupted, as with the stop button"), "{body}");
+        assert!(body.contains("get up to 1 minute to save what they have."), "{body}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
-    foreign, measures, reasons, sentences,
+    foreign, measures, pages, reasons, sentences,
 };
 use crate::domain::{Hold, ServerId};
 use crate::policy::LimitKind;
@@ -21,6 +21,8 @@ pub(super) struct OwnerView {
     brief: String,
     first_stop: String,
     stops_follow: bool,
+    /// Whether every server stays, and only kernels of it are shut down.
+    kernels_only: bool,
     sessions: Vec<SessionView>,
     page: Option<String>,
 }
@@ -71,6 +73,10 @@ struct SessionView {
     why: String,
     /// `3 others wait for a GPU, …`, where that is why the limit is so short.
     demand: Option<String>,
+    /// The kernels that are shut down instead of the server.
+    kernels: Option<String>,
+    /// What happens to running cells before.
+    interrupt: Option<String>,
     /// `Unused for 1 hour 5 minutes, since …`
     since: String,
     rows: Vec<Row>,
@@ -102,8 +108,9 @@ impl OwnerView {
             brief,
             first_stop: measures::instant_in_subject(first_stop, &notice.zone),
             stops_follow: notice.stops_follow,
+            kernels_only: sessions.iter().all(|session| session.kernels.is_some()),
             sessions: sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
-            page: page(notice.page.as_deref()),
+            page: page_of(notice.page.as_deref(), &sessions),
         }
     }
 }
@@ -174,6 +181,8 @@ impl SessionView {
             remedy: sentences::remedy(session.limit),
             why: sentences::why(session.kind, session.limit, session.cards.len()),
             demand: session.waiting.map(sentences::demand),
+            kernels: session.kernels.as_ref().map(|names| first_few(names)),
+            interrupt: session.save_wait.map(|wait| sentences::interrupt(wait.unsigned_abs())),
             since: format!("{state} for {lasted}, since {since}."),
             rows: rows(session, now, zone),
         }
@@ -253,6 +262,15 @@ fn first_few(names: &[String]) -> String {
 /// `alice` for the default server, which has no name, and `alice/training` for a named one.
 pub(super) fn server_id(server: &ServerId) -> String {
     if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
+}
+
+/// The page of exactly this session; of several, the one that shows them all.
+fn page_of(base: Option<&str>, sessions: &[SessionNotice]) -> Option<String> {
+    let base = page(base)?;
+    Some(match sessions {
+        [only] => format!("{}/{}", base.trim_end_matches('/'), pages::session_path(&only.server)),
+        _ => base,
+    })
 }
 
 /// Only an address that a browser opens may become a link.

@@ -25,7 +25,8 @@ pub(super) fn of(server: &Server, table: Option<&ProcessTable>, public: Option<&
 }
 
 fn direct(server: &Server, table: Option<&ProcessTable>) -> Option<Url> {
-    let root = server.spawner.pid?;
+    // A process of another machine has no address here.
+    let root = server.spawner.pid.filter(|_| server.spawner.host.is_none())?;
     let claimed = process_table::service_url(root)?;
     verified(&claimed, &table?.subtree(root), &server.path)
 }

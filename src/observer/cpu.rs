@@ -4,11 +4,38 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::cards::{Cards, on};
 use crate::domain::{ServerId, SpawnerState};
 use crate::telemetry::{ProcessTable, all_members};
 
 /// Cores below which a process of nobody is not asked whose it is.
 const WORTH_ASKING: f64 = 0.01;
+
+/// The meters of all machines, by name.
+#[derive(Debug, Default)]
+pub struct CpuMeters(BTreeMap<String, CpuMeter>);
+
+impl CpuMeters {
+    /// Cores used since the last measurement, on all machines together. A server of which no process was
+    /// met twice is absent.
+    pub fn measure(
+        &mut self,
+        cards: &Cards,
+        servers: &[(ServerId, SpawnerState)],
+        now: Timestamp,
+    ) -> BTreeMap<ServerId, f64> {
+        let mut cores = BTreeMap::new();
+        for machine in cards.machines() {
+            let Ok(table) = &machine.processes else { continue };
+            let meter = self.0.entry(machine.name.clone()).or_default();
+            let servers = on(machine, servers);
+            for (id, used) in meter.measure(&servers, table, |pid| machine.address_of(pid), now) {
+                *cores.entry(id).or_default() += used;
+            }
+        }
+        cores
+    }
+}
 
 /// Remembers each process's CPU time, so that the next measurement can tell the difference.
 #[derive(Debug, Default)]

@@ -14,6 +14,8 @@ pub struct Kernels {
     pub prober: Option<Prober>,
     /// The address people use, for servers whose own address is not known.
     pub public_url: Option<Url>,
+    /// Whether servers whose card works are asked as well: what may be stopped at work has to be known.
+    pub of_working: bool,
     /// How many servers are asked at once.
     pub concurrency: usize,
 }

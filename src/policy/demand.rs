@@ -29,17 +29,17 @@ impl Policy {
 /// Takes back what is done for those who wait beyond what they need: as many sessions as wait, those already
 /// warned first, then the longest idle. The decisions come in that order: longest idle first.
 pub fn no_more_than_wait(decisions: &mut [Decision], ledger: &Ledger, waiting: Option<u32>) {
-    let Some(waiting) = waiting.filter(|_| decisions.iter().any(|d| d.judgement.for_demand)) else {
+    let Some(waiting) = waiting.filter(|_| decisions.iter().any(|d| d.judgement.for_demand())) else {
         return;
     };
     let needed = usize::try_from(waiting).unwrap_or(usize::MAX);
     let is_warned = |d: &Decision| ledger.records.get(&d.server).is_some_and(|r| r.warning.is_some());
     let goes = |d: &Decision| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_));
     // Those that go anyway serve the waiting as well.
-    let anyway = |d: &&Decision| goes(d) && !d.judgement.for_demand && (is_warned(d) || warns(d));
+    let anyway = |d: &&Decision| goes(d) && !d.judgement.for_demand() && (is_warned(d) || warns(d));
     let mut taken = decisions.iter().filter(anyway).count();
     for already_warned in [true, false] {
-        let due = decisions.iter_mut().filter(|d| d.judgement.for_demand && goes(d));
+        let due = decisions.iter_mut().filter(|d| d.judgement.for_demand() && goes(d));
         for decision in due.filter(|d| is_warned(d) == already_warned) {
             taken += 1;
             if taken > needed && (warns(decision) || decision.action == Some(Action::Stop)) {

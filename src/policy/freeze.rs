@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::later;
-use super::{Decision, IdleKind, Ledger, Policy, Record, Snapshot, Verdict};
+use super::{Decision, IdleKind, Judgement, Ledger, Policy, Record, Snapshot, Verdict};
 use crate::domain::ServerId;
 
 /// The limits of the brakes.
@@ -112,8 +112,8 @@ pub fn freeze(
     let crowd = Crowd { decisions, snapshot, ledger, policy, sees: sees(ledger) };
     let newly: BTreeSet<ServerId> = decisions
         .iter()
-        .filter(|d| d.may_hold_cards && turned_idle(&d.judgement.verdict))
-        .filter(|d| !crowd.record(d).is_some_and(|record| record.idle) && !crowd.was_found_so(d))
+        .filter(|d| d.may_hold_cards && counts(&d.judgement))
+        .filter(|d| !crowd.record(d).is_some_and(|record| record.usually_idle) && !crowd.was_found_so(d))
         .map(|d| d.server.clone())
         .collect();
     let begins = improbable(newly.len(), holding(decisions), &policy.safety);
@@ -128,9 +128,10 @@ pub fn freeze(
     }
 }
 
-/// That a server at work is too old is no reading that may be wrong.
-fn turned_idle(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork)
+/// That a server at work is too old is no reading that may be wrong, and neither is that others wait.
+fn counts(judgement: &Judgement) -> bool {
+    let at_rest = matches!(judgement.verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork);
+    at_rest && judgement.usually_reached
 }
 
 /// Whether any card was ever seen at work: a source that shows none may be blind.
@@ -170,7 +171,7 @@ impl Crowd<'_> {
         let recovered = |id: &&ServerId| match self.decisions.iter().find(|d| d.server == **id) {
             Some(d) => match d.judgement.verdict {
                 Verdict::Busy(_) | Verdict::Protected(_) => true,
-                Verdict::Idle(_) => !turned_idle(&d.judgement.verdict) || self.was_found_so(d),
+                Verdict::Idle(_) => !counts(&d.judgement) || self.was_found_so(d),
                 Verdict::Unknown(_) => false,
             },
             None => self.snapshot.complete,

@@ -6,7 +6,7 @@ use super::protection::protection;
 use super::schedule::later;
 use super::{
     BusyKernelAction, BusyReason, ClockMove, Clocks, Evidence, Idle, IdleKind, Judgement, Keep, KernelSource,
-    LimitKind, Limits, Policy, ProtectedReason, Rule, Session, UnknownReason, Verdict, Waiting, Watch, waits,
+    LimitKind, Limits, Policy, ProtectedReason, Session, UnknownReason, Verdict, Waiting, Watch, waits,
 };
 use crate::domain::KernelState;
 
@@ -23,50 +23,42 @@ pub fn judge(
     let case = evidence.map(|evidence| Case { session, evidence, clocks: clocks(evidence), policy, now });
     let limits = policy.limits_for(rule, waiting);
     let reached = case.as_ref().and_then(|case| case.reached(&limits));
-    let anyway = || case.as_ref().and_then(|case| case.reached(&policy.limits_for(rule, None)));
-    let for_demand = waiting.is_some_and(|n| n > 0) && reached.is_some() && anyway().is_none();
-    let clocks = case.as_ref().map(|case| case.clocks);
-    let verdict = match (protection(session, rule, keep, now), &case) {
-        (Some(ProtectedReason::NoCard), _) => return without_card(session, rule, clocks, policy, now),
-        (Some(reason), _) => Verdict::Protected(reason),
-        (None, Some(case)) => case.verdict(reached.as_ref(), &limits),
-        (None, None) => Verdict::Unknown(UnknownReason::HubRecord("started")),
+    let (verdict, reached) = match (protection(session, rule, keep, now), &case) {
+        (Some(ProtectedReason::NoCard), _) => without_card(session, policy, now),
+        (Some(reason), _) => (Verdict::Protected(reason), reached),
+        (None, Some(case)) => (case.verdict(reached.as_ref(), &limits), reached),
+        (None, None) => (Verdict::Unknown(UnknownReason::HubRecord("started")), reached),
+    };
+    let usual = policy.limits_for(rule, None);
+    let usually_reached = if usual == limits || !session.may_hold_cards() {
+        reached.is_some()
+    } else {
+        case.as_ref().is_some_and(|case| case.reached(&usual).is_some())
     };
     Judgement {
         verdict,
         reached: reached.as_ref().map(|reached| reached.limit),
         quiet_since: reached.as_ref().map(|reached| reached.quiet_since),
         all_reached: reached.map(|reached| reached.all).unwrap_or_default(),
-        for_demand,
-        clocks,
+        usually_reached,
+        clocks: case.map(|case| case.clocks),
         rule: rule.map(|r| r.name.clone()),
     }
 }
 
-fn without_card(
-    session: &Session,
-    rule: Option<&Rule>,
-    clocks: Option<Clocks>,
-    policy: &Policy,
-    now: Timestamp,
-) -> Judgement {
-    let asked_for = policy.cpu_servers.as_ref();
-    let verdict = asked_for.map_or(Verdict::Protected(ProtectedReason::NoCard), |cpu| {
-        cpu.judge(session, policy.thresholds.cpu_cores, now)
-    });
-    let idle = match &verdict {
-        Verdict::Idle(idle) => Some(*idle),
+/// A server without a card is judged by the limit for such, if there is one.
+fn without_card(session: &Session, policy: &Policy, now: Timestamp) -> (Verdict, Option<Reached>) {
+    let Some(cpu) = &policy.cpu_servers else {
+        return (Verdict::Protected(ProtectedReason::NoCard), None);
+    };
+    let verdict = cpu.judge(session, policy.thresholds.cpu_cores, now);
+    let reached = match verdict {
+        Verdict::Idle(Idle { limit, since, .. }) => {
+            Some(Reached { limit, since, quiet_since: since, all: vec![limit] })
+        }
         Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => None,
     };
-    Judgement {
-        verdict,
-        reached: idle.map(|idle| idle.limit),
-        quiet_since: idle.map(|idle| idle.since),
-        all_reached: idle.map(|idle| idle.limit).into_iter().collect(),
-        for_demand: false,
-        clocks,
-        rule: rule.map(|r| r.name.clone()),
-    }
+    (verdict, reached)
 }
 
 /// The limits that apply to a session: those of its rule, over those of the demand, over the defaults.

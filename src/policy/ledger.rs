@@ -44,6 +44,9 @@ pub struct Record {
     pub evidence: Evidence,
     /// Whether it was idle when it could last be judged.
     pub idle: bool,
+    /// Whether it was so by the usual limits, whoever waits for a card: what the brake counts by.
+    #[serde(default)]
+    pub usually_idle: bool,
     /// A warning that is being sent, and when that began. Still here after a restart, it was cut
     /// short and nobody knows whether it went out.
     pub sending: Option<Timestamp>,
@@ -79,6 +82,9 @@ pub struct Warning {
     pub message_id: String,
     /// The reminders that went out, by how long before the deadline.
     pub reminded: Vec<SignedDuration>,
+    /// The kernels that it named; absent where it announced the end of the whole server.
+    #[serde(default)]
+    pub kernels: Option<Vec<String>>,
 }
 
 impl Record {
@@ -93,6 +99,7 @@ impl Record {
             started,
             evidence: Evidence::new(started),
             idle: false,
+            usually_idle: false,
             sending: None,
             admins_told: None,
             warning: None,
@@ -172,8 +179,11 @@ impl Ledger {
                 Verdict::Busy(_) | Verdict::Protected(_) => false,
                 Verdict::Unknown(_) => continue,
             };
-            if self.records.get(&decision.server).is_some_and(|record| record.idle != idle) {
-                self.change(&decision.server, |record| record.idle = idle);
+            let protected = matches!(decision.judgement.verdict, Verdict::Protected(_));
+            let now = (idle, decision.judgement.usually_reached && !protected);
+            let changed = |record: &Record| (record.idle, record.usually_idle) != now;
+            if self.records.get(&decision.server).is_some_and(changed) {
+                self.change(&decision.server, |record| (record.idle, record.usually_idle) = now);
             }
         }
         self.count_exempt(plan);
@@ -196,6 +206,14 @@ impl Ledger {
         self.change(id, |record| record.sending = None);
     }
 
+    /// The warning was accepted and that could not be saved, so that nobody will know after a restart.
+    pub fn warning_in_doubt(&mut self, id: &ServerId, began: Timestamp) {
+        self.change(id, |record| {
+            record.warning = None;
+            record.sending = Some(began);
+        });
+    }
+
     /// The mail server accepted the warning.
     pub fn warned(&mut self, id: &ServerId, warning: Warning) {
         self.change(id, |record| {
@@ -206,12 +224,21 @@ impl Ledger {
         });
     }
 
-    /// The admins know that the owner has no address.
-    pub fn admins_told(&mut self, id: &ServerId, at: Timestamp) {
-        self.change(id, |record| record.admins_told = Some(at));
+    /// The admins know that the owner has no address, or (`None`) could not be told.
+    pub fn admins_told(&mut self, id: &ServerId, at: Option<Timestamp>) {
+        self.change(id, |record| record.admins_told = at);
     }
 
-    /// A reminder went out.
+    /// The reminder was not accepted; it may be tried again.
+    pub fn reminder_failed(&mut self, id: &ServerId, before: SignedDuration) {
+        self.change(id, |record| {
+            if let Some(warning) = &mut record.warning {
+                warning.reminded.retain(|sent| *sent != before);
+            }
+        });
+    }
+
+    /// A reminder goes out.
     pub fn reminded(&mut self, id: &ServerId, before: SignedDuration) {
         self.change(id, |record| {
             if let Some(warning) = &mut record.warning {
@@ -251,6 +278,14 @@ impl Ledger {
                     wait.told = at;
                 }
             }
+        });
+    }
+
+    /// The kernels that a warning named are shut down; the server stays.
+    pub fn kernels_stopped(&mut self, id: &ServerId) {
+        self.change(id, |record| {
+            record.warning = None;
+            record.sending = None;
         });
     }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 
-use super::{CpuServers, Demand, Rule, Safety, StopHours};
+use super::{CpuServers, Demand, Manner, Rule, Safety, StopHours};
 
 /// Everything the decisions depend on besides what was observed.
 #[derive(Clone, Debug)]
@@ -118,6 +118,8 @@ pub struct Limits {
     pub max_age: Option<SignedDuration>,
     /// … unless this says that it does not.
     pub max_age_even_if_busy: bool,
+    /// How it is stopped.
+    pub manner: Manner,
 }
 
 /// What follows when a kernel has been busy for `busy_kernel_limit` while card and CPU rest.

@@ -3,6 +3,7 @@
 //! Pure: no IO, no clock (`now` is an argument), no logging. The files are listed from the bottom up.
 
 mod audit;
+mod card_clock;
 mod cpu_servers;
 mod cull_users;
 mod demand;
@@ -19,14 +20,16 @@ mod protection;
 mod rules;
 mod schedule;
 mod snapshot;
+mod target;
 mod verdict;
 mod waits;
 
 pub use audit::{RuleOddity, audit};
+pub use card_clock::{CardEvidence, ClockMove, GivenUp, Watch, is_active};
 pub use cpu_servers::CpuServers;
 pub use cull_users::{CullUsers, UserStays};
 pub use demand::Demand;
-pub use evidence::{CardEvidence, ClockMove, Evidence, GivenUp, UseSign, Watch, is_active};
+pub use evidence::{Evidence, UseSign};
 pub use exemptions::{Concerned, Exempted, Spared, endings, exemptions};
 pub use freeze::{Freeze, FreezeChange, Lifted, Safety, StopBudget};
 pub use idleness::limits_of;
@@ -38,6 +41,7 @@ pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
 pub use schedule::{Days, StopHours};
 pub use snapshot::{Session, Snapshot};
+pub use target::{KernelDoubt, KernelName, Manner, Target, to_interrupt, without_interrupt};
 pub use verdict::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,
 };

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{FreezeChange, Judgement, Mode, Waiting};
+use super::{FreezeChange, Judgement, KernelDoubt, Mode, Target, Waiting};
 use crate::domain::ServerId;
 
 /// What one cycle should do.
@@ -28,6 +28,10 @@ pub struct Decision {
     pub may_hold_cards: bool,
     /// What it is taken for.
     pub judgement: Judgement,
+    /// What of it is stopped, and so what its owner is told; absent where nothing may be.
+    pub target: Option<Target>,
+    /// How long running kernels get to save what they have after an interrupt, where there is one.
+    pub save_wait: Option<SignedDuration>,
     /// What to do.
     pub action: Option<Action>,
     /// Why an idle session is not (yet) acted upon.
@@ -70,6 +74,8 @@ pub enum HeldBack {
     Mode(Mode, Box<Action>),
     /// The promised time has not passed.
     Warned(Timestamp),
+    /// Only kernels are to be shut down, and it is not certain which.
+    Kernels(KernelDoubt),
     /// A warned session cannot be judged just now.
     Unknown,
     /// Stops are frozen since this instant.

@@ -6,9 +6,10 @@ use super::demand::no_more_than_wait;
 use super::freeze::{freeze, holding};
 use super::idleness::{judge, limits_of};
 use super::schedule::{self, earlier, later};
+use super::target::{save_wait, target};
 use super::{
-    Action, BusyReason, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, Ledger, Limits,
-    Mode, Plan, Policy, Record, Session, Snapshot, Verdict, Waiting, Warning,
+    Action, BusyReason, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, KernelDoubt,
+    Ledger, Limits, Mode, Plan, Policy, Record, Session, Snapshot, Target, Verdict, Waiting, Warning,
 };
 
 /// Plans one cycle. The snapshot must have been folded into the ledger ([`Ledger::observe`]).
@@ -53,8 +54,15 @@ fn decide(
     let keep: Option<&Keep> = record.and_then(|record| record.keep.as_deref());
     let judgement = judge(session, record.map(|record| &record.evidence), keep, waiting, policy, now);
     let limits = limits_of(judgement.rule.as_deref(), waiting, policy);
-    let step = record.map_or(Step::Nothing, |record| next_step(record, &judgement, &limits, policy, now));
-    let (action, held_back) = match step.within(policy) {
+    let save_wait = save_wait(session, limits.manner, &judgement.verdict);
+    let target = target(session, limits.manner, &judgement.verdict, policy);
+    let announced =
+        |warning: &Warning| target.as_ref().map_or(true, |target| target.is_announced_by(warning));
+    let step = record
+        .map_or(Step::Nothing, |record| next_step(record, &judgement, &limits, announced, policy, now))
+        .within(policy)
+        .at(&target);
+    let (action, held_back) = match step {
         Step::Nothing => (None, None),
         Step::Do(action) => (Some(action), None),
         Step::Wait(why) => (None, Some(why)),
@@ -64,6 +72,8 @@ fn decide(
         started: session.server.started,
         may_hold_cards: session.may_hold_cards(),
         judgement,
+        target: target.ok(),
+        save_wait,
         action,
         held_back,
     }
@@ -87,6 +97,16 @@ impl Step {
             step => step,
         }
     }
+
+    /// Whoever is told has to be told what is stopped, and a stop has to know it.
+    fn at(self, target: &Result<Target, KernelDoubt>) -> Self {
+        match (self, target) {
+            (Self::Do(Action::Warn { .. } | Action::Remind { .. } | Action::Stop), Err(doubt)) => {
+                Self::Wait(HeldBack::Kernels(doubt.clone()))
+            }
+            (step, _) => step,
+        }
+    }
 }
 
 fn needed(action: &Action) -> Mode {
@@ -102,6 +122,7 @@ fn next_step(
     record: &Record,
     judgement: &Judgement,
     limits: &Limits,
+    announced: impl Fn(&Warning) -> bool,
     policy: &Policy,
     now: Timestamp,
 ) -> Step {
@@ -111,7 +132,9 @@ fn next_step(
         Verdict::Idle(Idle { kind: IdleKind::NoCard, .. }) if !policy.can_warn => Step::Do(Action::Stop),
         Verdict::Idle(_) => match &record.warning {
             Some(warning) if is_over(warning, judgement) => Step::Do(Action::Unmark),
-            Some(warning) if counts(warning, policy.mode) => after_the_warning(warning, limits, policy, now),
+            Some(warning) if counts(warning, policy.mode) && announced(warning) => {
+                after_the_warning(warning, limits, policy, now)
+            }
             Some(_) | None => warn(record, limits, policy, now),
         },
         Verdict::Unknown(_) if marked && judgement.reached.is_some() => Step::Wait(HeldBack::Unknown),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use globset::{Glob, GlobMatcher};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{BusyKernelAction, Limits, Policy, Session};
+use super::{BusyKernelAction, Limits, Manner, Policy, Session};
 
 /// One `[[rule]]`.
 #[derive(Clone, Debug)]
@@ -85,6 +85,12 @@ pub struct Overrides {
     pub max_age: Option<Option<SignedDuration>>,
     /// See [`Limits::max_age_even_if_busy`].
     pub max_age_even_if_busy: Option<bool>,
+    /// See [`Manner::kernels_only`].
+    pub kernels_only: Option<bool>,
+    /// See [`Manner::interrupt`].
+    pub interrupt: Option<bool>,
+    /// See [`Manner::save_wait`].
+    pub save_wait: Option<SignedDuration>,
 }
 
 impl Overrides {
@@ -100,6 +106,16 @@ impl Overrides {
             busy_kernel_action: self.busy_kernel_action.unwrap_or(base.busy_kernel_action),
             max_age: self.max_age.unwrap_or(base.max_age),
             max_age_even_if_busy: self.max_age_even_if_busy.unwrap_or(base.max_age_even_if_busy),
+            manner: self.manner_over(base.manner),
+        }
+    }
+
+    /// `base` with what this changes of how sessions are stopped.
+    pub fn manner_over(&self, base: Manner) -> Manner {
+        Manner {
+            kernels_only: self.kernels_only.unwrap_or(base.kernels_only),
+            interrupt: self.interrupt.unwrap_or(base.interrupt),
+            save_wait: self.save_wait.unwrap_or(base.save_wait),
         }
     }
 }

@@ -11,6 +11,7 @@ mod evidence;
 mod exemptions;
 mod idleness;
 mod keeps;
+mod kernels;
 mod ladder;
 mod rules;
 mod schedule;
@@ -63,6 +64,7 @@ fn policy() -> Policy {
             busy_kernel_action: BusyKernelAction::Notice,
             max_age: None,
             max_age_even_if_busy: false,
+            manner: Manner::default(),
         },
         rules: Vec::new(),
         keep: KeepOffer { choices: Vec::new(), weekly_budget: hours(72), reason: ReasonNeed::Optional },
@@ -241,7 +243,9 @@ impl Day {
                 let message_id = String::new();
                 let reminded = Vec::new();
                 let accepted = self.now;
-                let warning = Warning { accepted, deadline, limit, stop_follows, message_id, reminded };
+                let kernels = decision.target.as_ref().unwrap().kernels();
+                let warning =
+                    Warning { accepted, deadline, limit, stop_follows, message_id, reminded, kernels };
                 self.ledger.warned(id, warning);
                 "warned"
             }

@@ -140,6 +140,11 @@ impl LimitKind {
 }
 
 impl Judgement {
+    /// Whether a limit is reached only because somebody waits for a card.
+    pub fn for_demand(&self) -> bool {
+        self.reached.is_some() && !self.usually_reached
+    }
+
     /// Whether a warning about `warned` still tells its owner what to do: its limit is still reached, or
     /// what it asked for would have ended what is reached now as well.
     pub fn is_covered_by(&self, warned: LimitKind) -> bool {
@@ -171,8 +176,8 @@ pub struct Judgement {
     pub reached: Option<LimitKind>,
     /// Every limit that is reached.
     pub all_reached: Vec<LimitKind>,
-    /// Whether one is reached only because somebody waits for a card.
-    pub for_demand: bool,
+    /// Whether one would be reached whoever waits for a card.
+    pub usually_reached: bool,
     /// Since when the session is quiet by at least one limit that is reached: a warning from before
     /// that is about an earlier spell.
     pub quiet_since: Option<Timestamp>,

@@ -5,7 +5,7 @@ use globset::GlobMatcher;
 use super::{SettingsError, raw};
 
 /// Prices by card model; the first pattern that matches counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cost {
     /// The currency's name, for people.
     pub currency: String,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use url::{Host, Url};
 
-use crate::hub::{IdentityFiles, TlsFiles};
+use crate::hub::{IdentityFiles, LoginSettings, TlsFiles};
 
 /// The variables of a process, as a value.
 #[derive(Clone, Default)]
@@ -66,6 +66,48 @@ impl Environment {
     /// Whether JupyterHub started this process.
     pub fn is_managed(&self) -> bool {
         self.get("JUPYTERHUB_SERVICE_NAME").is_some()
+    }
+
+    /// The absolute address of this service's pages, where it is known: the Hub tells it, or it follows
+    /// from the `public` address that people use.
+    pub fn page_url(&self, public: Option<&Url>) -> Option<Url> {
+        let told = self.get("JUPYTERHUB_PUBLIC_URL").and_then(|text| Url::parse(text).ok());
+        told.or_else(|| public?.join(self.get("JUPYTERHUB_SERVICE_PREFIX")?).ok())
+    }
+
+    /// How visitors of the pages log in.
+    pub fn login(&self) -> Result<LoginSettings, String> {
+        let needed = |name: &str| self.get(name).ok_or_else(|| format!("${name} is not set"));
+        let name = needed("JUPYTERHUB_SERVICE_NAME")?;
+        let prefix = self.get("JUPYTERHUB_SERVICE_PREFIX").unwrap_or_default();
+        let scopes = self.get("JUPYTERHUB_OAUTH_ACCESS_SCOPES").map(serde_json::from_str);
+        let or = |name: &str, default: String| self.get(name).map_or(default, str::to_owned);
+        Ok(LoginSettings {
+            api_url: Url::parse(needed("JUPYTERHUB_API_URL")?)
+                .map_err(|e| format!("$JUPYTERHUB_API_URL is no address: {e}"))?,
+            token: self.secret("JUPYTERHUB_API_TOKEN").ok_or("$JUPYTERHUB_API_TOKEN is not set")?,
+            client_id: or("JUPYTERHUB_CLIENT_ID", format!("service-{name}")),
+            callback: or("JUPYTERHUB_OAUTH_CALLBACK_URL", format!("{prefix}oauth_callback")),
+            authorize: format!("{}hub/api/oauth2/authorize", self.hub_pages()),
+            access_scopes: scopes
+                .transpose()
+                .map_err(|e| format!("$JUPYTERHUB_OAUTH_ACCESS_SCOPES does not parse: {e}"))?
+                .unwrap_or_else(|| {
+                    ["access:services".to_owned(), format!("access:services!service={name}")].into()
+                }),
+            tls: self.tls(),
+        })
+    }
+
+    /// What stands before `hub/…` in the Hub's own pages: a path, or with subdomains its host, too.
+    pub fn hub_pages(&self) -> String {
+        let base = self.get("JUPYTERHUB_BASE_URL").unwrap_or("/");
+        format!("{}{}/", self.get("JUPYTERHUB_HOST").unwrap_or_default(), base.trim_end_matches('/'))
+    }
+
+    /// Whether cookies of this service may not be set by a neighbour's host.
+    pub fn cookies_are_bound_to_host(&self) -> bool {
+        self.get("JUPYTERHUB_COOKIE_HOST_PREFIX_ENABLED") == Some("1")
     }
 
     /// Where to answer. Without a prefix there is no page: a service without `url` is given a

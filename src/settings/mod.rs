@@ -2,6 +2,7 @@
 //!
 //! Nothing here opens a connection; files are read (the config, secrets), and that is all.
 
+mod agent;
 mod cost;
 mod demand;
 mod environment;
@@ -11,6 +12,7 @@ mod mail;
 mod policy;
 mod raw;
 mod stop_hours;
+mod telemetry;
 mod values;
 mod webhook;
 
@@ -21,6 +23,7 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use url::Url;
 
+pub use agent::{AgentFlags, AgentSettings};
 pub use cost::Cost;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
@@ -33,7 +36,7 @@ pub use webhook::Announcements;
 use crate::hub::HubSettings;
 use crate::message::Wording;
 use crate::policy::{CullUsers, Mode, Policy};
-use crate::telemetry::NvmlSettings;
+pub use telemetry::Source;
 
 /// Everything the service needs to know.
 #[derive(Debug)]
@@ -46,8 +49,8 @@ pub struct Settings {
     pub probe_kernels: bool,
     /// The address people use, where it is set.
     pub public_url: Option<Url>,
-    /// The cards.
-    pub nvml: NvmlSettings,
+    /// Where the cards are read.
+    pub source: Source,
     /// What is decided by.
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
@@ -58,6 +61,10 @@ pub struct Settings {
     pub store: PathBuf,
     /// What cards cost.
     pub cost: Cost,
+    /// The absolute address of the pages, where it is known.
+    pub page: Option<Url>,
+    /// Whether the metrics are shown to everybody.
+    pub metrics_are_open: bool,
     /// Which users are deleted; nobody where absent.
     pub cull_users: Option<CullUsers>,
 }
@@ -93,11 +100,10 @@ impl Sources {
     fn settings(&self, file: &raw::File) -> Result<Settings, SettingsError> {
         let mut policy = policy::policy(file, &self.flags)?;
         policy.mode = self.mode.unwrap_or(policy.mode);
-        let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
         let cycle =
             self.flags.cycle().map_or_else(|| cycle(&policy), |every| Ok(std(every.min(policy.max_gap))))?;
         policy.cycle = SignedDuration::try_from(cycle).unwrap_or(policy.max_gap);
-        supported(file)?;
+        let cull_users = policy::cull_users(&file.cpu_servers, policy.cpu_servers.as_ref(), &self.flags)?;
         let post =
             file.mail.as_ref().map(|mail| mail::post(mail, policy.mode, &self.environment)).transpose()?;
         if policy.mode > Mode::Observe && post.is_none() && policy.cpu_servers.is_none() {
@@ -107,15 +113,15 @@ impl Sources {
             );
             return Err(SettingsError::key("mode", what));
         }
+        let public_url = file.hub.public_url.clone().or_else(|| self.environment.public_url());
         Ok(Settings {
+            page: self.environment.page_url(public_url.as_ref()),
+            metrics_are_open: file.web.metrics.is_some_and(|metrics| matches!(metrics, raw::Metrics::Open)),
             cycle,
             hub: self.hub(&file.hub)?,
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
-            public_url: file.hub.public_url.clone().or_else(|| self.environment.public_url()),
-            nvml: NvmlSettings {
-                library: file.telemetry.nvml.library.clone(),
-                poll: file.telemetry.nvml.poll.map_or(NvmlSettings::default().poll, |poll| std(poll.0)),
-            },
+            public_url,
+            source: telemetry::source(&file.telemetry)?,
             policy,
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
@@ -190,15 +196,6 @@ fn read(file: Option<&Path>) -> Result<(raw::File, String), SettingsError> {
     })?;
     let raw = toml::from_str(&text).map_err(|e| SettingsError::from_toml(&e, &text).in_file(path))?;
     Ok((raw, text))
-}
-
-fn supported(file: &raw::File) -> Result<(), SettingsError> {
-    match file.telemetry.source {
-        None | Some(raw::Source::Nvml) => Ok(()),
-        Some(raw::Source::Agents | raw::Source::Prometheus) => {
-            Err(SettingsError::key("telemetry.source", "this version reads cards with \"nvml\" only"))
-        }
-    }
 }
 
 /// A cycle longer than `max_gap` would look like a gap each time.

@@ -11,7 +11,7 @@ use super::raw;
 use super::stop_hours::stop_hours;
 use super::{Flags, Limit, SettingsError};
 use crate::policy::{
-    BusyKernelAction, CpuServers, CullUsers, Exemption, KeepOffer, KernelSource, Limits, Match, Mode,
+    BusyKernelAction, CpuServers, CullUsers, Exemption, KeepOffer, KernelSource, Limits, Manner, Match, Mode,
     Overrides, Policy, ReasonNeed, Rule, Safety, StopBudget, Thresholds,
 };
 
@@ -28,7 +28,6 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
     let telemetry = &file.telemetry;
     let stop_hours = file.policy.stop_hours.as_ref().map(stop_hours).transpose()?;
     let zone = stop_hours.as_ref().map_or(TimeZone::UTC, |hours| hours.zone.clone());
-    not_yet("policy", file.policy.action.as_deref())?;
     let rules = file.rule.iter().map(|rule| self::rule(rule, &zone)).collect::<Result<Vec<_>, _>>()?;
     unique_names(&rules)?;
     let limits = limits(&file.policy, flags)?;
@@ -103,7 +102,23 @@ fn limits(raw: &raw::Policy, flags: &Flags) -> Result<Limits, SettingsError> {
         busy_kernel_action: raw.busy_kernel_action.map_or(BusyKernelAction::Notice, busy_kernel_action),
         max_age: flags.max_age().unwrap_or_else(|| raw.max_age.and_then(|limit| limit.0)),
         max_age_even_if_busy: raw.max_age_even_if_busy.unwrap_or(false),
+        manner: Manner {
+            kernels_only: raw.action == Some(raw::StopAction::StopKernels),
+            interrupt: raw.interrupt.unwrap_or(false),
+            save_wait: save_wait(raw.save_wait)?.unwrap_or(minutes(1)),
+        },
     })
+}
+
+/// Everything else waits as long.
+fn save_wait(raw: Option<raw::Length>) -> Result<Option<SignedDuration>, SettingsError> {
+    match raw.map(|time| time.0) {
+        Some(time) if time > minutes(10) => Err(SettingsError::key(
+            "policy.save_wait",
+            "at most \"10m\": warnings and other stops wait meanwhile",
+        )),
+        time => Ok(time),
+    }
 }
 
 fn busy_kernel_action(raw: raw::BusyKernelAction) -> BusyKernelAction {
@@ -159,7 +174,6 @@ fn keep(raw: &raw::Keep) -> KeepOffer {
 }
 
 fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
-    not_yet(&format!("rule \"{}\"", raw.name), raw.action.as_deref())?;
     let patterns = |list: &Option<Vec<super::Pattern>>| {
         list.as_ref().map(|all| all.iter().map(|pattern| pattern.0.clone()).collect())
     };
@@ -189,6 +203,9 @@ fn rule(raw: &raw::Rule, zone: &TimeZone) -> Result<Rule, SettingsError> {
             busy_kernel_action: raw.busy_kernel_action.map(busy_kernel_action),
             max_age: raw.max_age.map(|limit| limit.0),
             max_age_even_if_busy: raw.max_age_even_if_busy,
+            kernels_only: raw.action.map(|action| action == raw::StopAction::StopKernels),
+            interrupt: raw.interrupt,
+            save_wait: save_wait(raw.save_wait)?,
         },
     })
 }
@@ -214,14 +231,4 @@ fn exemption(raw: &raw::Exempt, zone: &TimeZone) -> Result<Exemption, SettingsEr
         })
     });
     Ok(Exemption { until: until.transpose()?, reason: raw.reason.clone(), owner: raw.owner.clone() })
-}
-
-/// Keys whose other values belong to a later version are refused rather than ignored.
-fn not_yet(place: &str, action: Option<&str>) -> Result<(), SettingsError> {
-    match action {
-        None | Some("stop-server") => Ok(()),
-        Some(_) => {
-            Err(SettingsError::key("action", format!("in {place}: this version knows only \"stop-server\"")))
-        }
-    }
 }

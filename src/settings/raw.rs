@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use url::Url;
 
-use super::values::{Grace, Length, Limit, Pattern, Share, Stops};
+pub use super::values::Length;
+use super::values::{Grace, Limit, Pattern, Share, Stops};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +32,10 @@ pub struct File {
     pub store: Store,
     #[serde(default)]
     pub cost: Cost,
+    #[serde(default)]
+    pub web: Web,
+    #[serde(default)]
+    pub agent: Agent,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -65,6 +70,7 @@ pub struct Telemetry {
     pub warm_up: Option<Length>,
     #[serde(default)]
     pub nvml: Nvml,
+    pub agents: Option<Agents>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -84,6 +90,26 @@ pub struct Nvml {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Agents {
+    #[serde(default)]
+    pub nodes: Vec<String>,
+    pub dns: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
+    pub timeout: Option<Length>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    pub listen: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub tls_cert_file: Option<PathBuf>,
+    pub tls_key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Policy {
     pub warn_after: Option<Length>,
     pub grace: Option<Grace>,
@@ -94,7 +120,9 @@ pub struct Policy {
     pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
     pub max_age_even_if_busy: Option<bool>,
-    pub action: Option<String>,
+    pub action: Option<StopAction>,
+    pub interrupt: Option<bool>,
+    pub save_wait: Option<Length>,
     #[serde(default)]
     pub when_waiting: Overrides,
     #[serde(default)]
@@ -146,7 +174,16 @@ pub struct Rule {
     pub busy_kernel_action: Option<BusyKernelAction>,
     pub max_age: Option<Limit>,
     pub max_age_even_if_busy: Option<bool>,
-    pub action: Option<String>,
+    pub action: Option<StopAction>,
+    pub interrupt: Option<bool>,
+    pub save_wait: Option<Length>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopAction {
+    StopServer,
+    StopKernels,
 }
 
 /// Limits that stand for others while somebody, or nobody, waits for a card.
@@ -259,4 +296,17 @@ pub struct Cost {
 pub struct Rate {
     pub gpu_model: Pattern,
     pub per_hour: f64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Web {
+    pub metrics: Option<Metrics>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metrics {
+    Open,
+    Token,
 }

@@ -61,7 +61,8 @@ fn mistakes_are_refused_with_line_key_and_remedy() {
         ("mode = \"enforce\"\n", 1, "add a [mail] section"),
         ("mode = \"kill\"\n", 1, "`mode`"),
         ("cycle = \"10m\"\n", 1, "`cycle`: must not be longer than telemetry.max_gap (3m)"),
-        ("[policy]\naction = \"stop-kernels\"\n", 2, "this version knows only \"stop-server\""),
+        ("[policy]\naction = \"stop-cells\"\n", 2, "`policy.action`"),
+        ("[policy]\nsave_wait = \"11m\"\n", 2, "`policy.save_wait`: at most \"10m\""),
         ("[policy]\nstop_hours = { from = \"08:00\", to = \"08:00\" }\n", 2, "for whole days leave both out"),
         ("[policy]\nbusy_kernel_action = \"kill\"\n", 2, "`policy.busy_kernel_action`"),
         ("[policy.when_waiting]\nwarn_after = \"2h\"\n", 2, "must not be longer than policy.warn_after (1h)"),
@@ -208,4 +209,75 @@ fn limits_for_kernels_age_and_demand_are_taken_over() {
     assert_eq!(policy.limits_for(None, Some(0)).card_unused_warn_after, None);
     let nights = policy.stop_hours.unwrap();
     assert!(nights.from > nights.to);
+}
+
+fn agents_of(section: &str) -> Result<Settings, SettingsError> {
+    load(&format!("[telemetry]\nsource = \"agents\"\n{section}"))
+}
+
+#[test]
+fn agents_are_named_one_by_one_or_by_a_name_with_many_addresses() {
+    use crate::telemetry::agents::Whom;
+    let whom = |section: &str| match agents_of(section).unwrap().source {
+        Source::Agents(agents) => agents.whom,
+        Source::Nvml(_) => panic!("the source is \"agents\""),
+    };
+    let urls = |all: &[&str]| all.iter().map(|url| Url::parse(url).unwrap()).collect::<Vec<_>>();
+    let nodes = whom("[telemetry.agents]\nnodes = [\"https://gpu1:9410\", \"http://10.0.0.2:9410\"]\n");
+    assert_eq!(nodes, Whom::Nodes(urls(&["https://gpu1:9410", "http://10.0.0.2:9410"])));
+    let dns = whom("[telemetry.agents]\ndns = \"agents.example.org:9410\"\n");
+    assert_eq!(dns, Whom::Dns(Url::parse("https://agents.example.org:9410").unwrap()));
+}
+
+#[test]
+fn agents_that_cannot_be_asked_are_refused_with_line_and_remedy() {
+    for (section, line, words) in [
+        ("", 2, "needs [telemetry.agents]"),
+        ("[telemetry.agents]\ntimeout = \"2s\"\n", 2, "needs [telemetry.agents] with nodes"),
+        ("[telemetry.agents]\nnodes = [\"gpu1:9410\"]\n", 4, "write it like \"https://gpu1:9410\""),
+        ("[telemetry.agents]\nnodes = [\"https://gpu1:9410/v1\"]\n", 4, "no address of an agent"),
+        ("[telemetry.agents]\nnodes = [\"https://me:pw@gpu1:9410\"]\n", 4, "no address of an agent"),
+        ("[telemetry.agents]\ndns = \"agents\"\n", 4, "write it like \"gpu-agents.example.org:9410\""),
+        ("[telemetry.agents]\nnodes = [\"https://a:1\"]\ndns = \"a:1\"\n", 5, "nodes or dns, not both"),
+        ("[telemetry.agents]\nnode = \"https://a:1\"\n", 4, "did you mean `nodes`?"),
+    ] {
+        let error = agents_of(section).unwrap_err();
+        assert!(error.what.contains(words), "{section}: {error}");
+        assert_eq!(error.line, Some(line), "{section}: {error}");
+    }
+}
+
+fn agent(text: &str, flags: &AgentFlags) -> Result<AgentSettings, SettingsError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    Sources { file: Some(file.path().to_owned()), ..Sources::default() }.load_agent(flags)
+}
+
+#[test]
+fn the_agent_needs_no_hub_and_listens_on_loopback_unless_it_has_a_token() {
+    let none = AgentFlags::default();
+    let settings = agent("", &none).unwrap();
+    assert_eq!((settings.listen.to_string().as_str(), settings.token_file), ("127.0.0.1:9410", None));
+    let open = "[agent]\nlisten = \"0.0.0.0:9410\"\n";
+    let error = agent(open, &none).unwrap_err();
+    assert!(error.what.contains("set agent.token_file") && error.line == Some(2), "{error}");
+    let token_file = Some(PathBuf::from("/t"));
+    let flags = AgentFlags { token_file: token_file.clone(), ..AgentFlags::default() };
+    assert_eq!(agent(open, &flags).unwrap().token_file, token_file);
+    let flags = AgentFlags { listen: Some("[::1]:1".to_owned()), ..AgentFlags::default() };
+    assert_eq!(agent(open, &flags).unwrap().listen.to_string(), "[::1]:1", "a flag wins");
+}
+
+#[test]
+fn mistakes_in_the_agents_settings_are_refused() {
+    for (text, words) in [
+        ("[agent]\nlisten = \"9410\"\n", "write it like \"0.0.0.0:9410\""),
+        ("[agent]\ntls_cert_file = \"/c\"\n", "needs agent.tls_key_file"),
+        ("[agent]\ntls_key_file = \"/k\"\n", "needs agent.tls_cert_file"),
+        ("[agent]\ntoken = \"secret\"\n", "unknown key `token`"),
+        ("[polcy]\n", "did you mean `policy`?"),
+    ] {
+        let error = agent(text, &AgentFlags::default()).unwrap_err();
+        assert!(error.what.contains(words), "{text}: {error}");
+    }
 }

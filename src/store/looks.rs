@@ -6,7 +6,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use super::{BUSY, Store, StoreError, migrations};
+use super::file::BUSY;
+use super::{Store, StoreError, migrations};
 use crate::domain::ServerId;
 
 /// A look at a server that left a trace, from and to when.
@@ -37,7 +38,7 @@ pub fn leave(path: &Path, looks: &[Look]) -> Result<(), StoreError> {
 impl Store {
     /// The looks that were left here since they were last taken.
     pub fn take_looks(&mut self) -> Result<Vec<Look>, StoreError> {
-        if saved(&self.connection).map_err(|e| self.failed("read", e))?.is_empty() {
+        if self.read(saved)?.is_empty() {
             return Ok(Vec::new());
         }
         let mut looks = Vec::new();

@@ -3,65 +3,26 @@
 //! Every change is committed before anybody acts on it (WAL, `synchronous = FULL`). The fields are
 //! not looked into here: a record is a value of [`crate::policy`] as JSON under its server's name.
 
+mod error;
+mod file;
+mod log;
 pub mod looks;
 mod migrations;
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::domain::{ServerId, UserName};
 use crate::policy::{Ledger, Record};
 
-/// What can go wrong with the ledger's file.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Another process works with it.
-    #[error("another gpu-culler holds the ledger {}: only one may run; end the other one", .0.display())]
-    Held(PathBuf),
-    /// The lock file cannot be made.
-    #[error("cannot lock the ledger {}: {source}; check that its folder exists and is writable", path.display())]
-    Lock {
-        /// The ledger's file.
-        path: PathBuf,
-        /// What came back.
-        source: std::io::Error,
-    },
-    /// SQLite refused.
-    #[error("cannot {what} the ledger {}: {source}; check the disk and the file's rights", path.display())]
-    Sqlite {
-        /// What was attempted.
-        what: &'static str,
-        /// The ledger's file.
-        path: PathBuf,
-        /// What came back.
-        source: rusqlite::Error,
-    },
-    /// Written by a newer version.
-    #[error("the ledger {} is of version {found}, this program knows {known}: use the newer gpu-culler", path.display())]
-    Newer {
-        /// The ledger's file.
-        path: PathBuf,
-        /// Its version.
-        found: usize,
-        /// The newest version known.
-        known: usize,
-    },
-    /// A record does not parse.
-    #[error("the ledger {} holds a record that does not parse ({what}); nothing was changed in it", path.display())]
-    Corrupt {
-        /// The ledger's file.
-        path: PathBuf,
-        /// Which record, and why.
-        what: String,
-    },
-}
+pub use error::StoreError;
+use file::Ours;
+pub use log::{Logged, Wanted, read_log};
 
 /// Something that happened, for the log that admins read later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,83 +37,72 @@ pub struct Entry {
     pub reason: String,
 }
 
-/// An open ledger file.
+/// The ledger's file, for the one process that may write it.
+///
+/// After any failure it is closed, and opened anew for the next write: rights, disks and files may have
+/// been mended meanwhile.
 #[derive(Debug)]
 pub struct Store {
-    connection: Connection,
     path: PathBuf,
-    _lock: Option<File>,
+    file: Option<Ours>,
+    /// Whether the file lacks what was saved before: it is another one now.
+    lacks_all: bool,
+    /// The file that everything was saved to so far.
+    known: (u64, u64),
 }
 
-const BUSY: Duration = Duration::from_secs(2);
 /// What the key of an owner's keeps begins with.
 const KEEPS: &str = "keeps of ";
 
 impl Store {
     /// Opens (or makes) the ledger for the one process that may write it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let lock = lock(path)?;
-        let failed = |what| move |source| StoreError::Sqlite { what, path: path.to_owned(), source };
-        let mut connection = Connection::open(path).map_err(failed("open"))?;
-        connection.busy_timeout(BUSY).map_err(failed("open"))?;
-        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed("open"))?;
-        connection.pragma_update(None, "synchronous", "FULL").map_err(failed("open"))?;
-        connection.pragma_update(None, "cache_size", -256).map_err(failed("open"))?; // KiB: it is only written
-        migrations::migrate(&mut connection, path)?;
-        Ok(Self { connection, path: path.to_owned(), _lock: Some(lock) })
-    }
-
-    /// Opens the ledger for looking only; `None` where there is none yet.
-    pub fn open_read_only(path: &Path) -> Result<Option<Self>, StoreError> {
-        if !path.exists() {
-            return Ok(None);
-        }
-        let failed = |source| StoreError::Sqlite { what: "open", path: path.to_owned(), source };
-        let connection =
-            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
-        connection.busy_timeout(BUSY).map_err(failed)?;
-        migrations::check(&connection, path)?;
-        Ok(Some(Self { connection, path: path.to_owned(), _lock: None }))
+        let file = Ours::open(path)?;
+        Ok(Self { path: path.to_owned(), known: file.identity(), file: Some(file), lacks_all: false })
     }
 
     /// Everything that is remembered.
-    pub fn load(&self) -> Result<Ledger, StoreError> {
-        let mut ledger = Ledger::default();
-        let mut rows = self
-            .connection
-            .prepare("SELECT user, server, record FROM session")
-            .map_err(|e| self.failed("read", e))?;
-        let rows = rows
-            .query_map([], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
-            })
-            .map_err(|e| self.failed("read", e))?;
-        for row in rows {
-            let (user, server, json) = row.map_err(|e| self.failed("read", e))?;
-            let id = ServerId::new(user, server);
-            let record: Record = self.parse(&id.to_string(), &json)?;
-            ledger.records.insert(id, record);
+    pub fn load(&mut self) -> Result<Ledger, StoreError> {
+        let path = self.path.clone();
+        load(&self.opened()?.connection, &path)
+    }
+
+    /// Reads the ledger without holding it; `None` where there is none yet.
+    pub fn peek(path: &Path) -> Result<Option<Ledger>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
         }
-        self.load_state(&mut ledger)?;
-        Ok(ledger)
+        load(&file::read_only(path)?, path).map(Some)
+    }
+
+    /// Reads it and looks whether it could be written, which it is not.
+    pub fn examine(path: &Path) -> Result<Option<Ledger>, StoreError> {
+        file::writable(path)?;
+        Self::peek(path)
     }
 
     /// Saves what is not saved yet, forgetting what is gone.
     pub fn save(&mut self, ledger: &Ledger) -> Result<(), StoreError> {
+        self.opened()?;
+        let lacks_all = self.lacks_all;
+        let all = || ledger.records.keys().filter(|_| lacks_all);
+        let all_keeps = || ledger.keeps.keys().filter(|_| lacks_all);
         self.write(|transaction| {
-            for id in &ledger.unsaved {
+            for id in ledger.unsaved.iter().chain(all()) {
                 match ledger.records.get(id) {
                     Some(record) => put_record(transaction, id, record)?,
                     None => forget_record(transaction, id)?,
                 }
             }
-            for owner in &ledger.unsaved_keeps {
+            for owner in ledger.unsaved_keeps.iter().chain(all_keeps()) {
                 put_state(transaction, &keeps_of(owner), ledger.keeps.get(owner))?;
             }
             put_state(transaction, "freeze", ledger.freeze.as_ref())?;
             put_state(transaction, "spared", Some(&ledger.spared).filter(|spared| !spared.is_empty()))?;
             put_state(transaction, "lifted", ledger.lifted.as_ref())
-        })
+        })?;
+        self.lacks_all = false;
+        Ok(())
     }
 
     /// Appends to the log of what happened.
@@ -174,13 +124,13 @@ impl Store {
 
     /// At how many instants since `begins` the log has one of `events` for a server of each user.
     pub fn moments_of(
-        &self,
+        &mut self,
         events: &[&str],
         begins: Timestamp,
     ) -> Result<BTreeMap<UserName, usize>, StoreError> {
         let events = serde_json::json!(events).to_string();
-        let all = || {
-            let mut rows = self.connection.prepare_cached(
+        self.read(|connection| {
+            let mut rows = connection.prepare_cached(
                 "SELECT user, COUNT(DISTINCT at) FROM event
                  WHERE at >= ?1 AND user IS NOT NULL AND event IN (SELECT value FROM json_each(?2)) GROUP BY user",
             )?;
@@ -188,66 +138,90 @@ impl Store {
                 let moments: u32 = row.get(1)?;
                 Ok((UserName(row.get(0)?), moments as usize))
             })?;
-            rows.collect::<rusqlite::Result<_>>()
-        };
-        all().map_err(|e| self.failed("read", e))
+            rows.collect()
+        })
+    }
+
+    fn read<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let found = work(&self.opened()?.connection);
+        found.map_err(|source| {
+            self.file = None;
+            StoreError::Sqlite { what: "read", path: self.path.clone(), source }
+        })
     }
 
     fn write(
         &mut self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let failed = move |source| StoreError::Sqlite { what: "write", path, source };
+        let ours = self.opened()?;
         let all = || {
-            let transaction = self.connection.transaction()?;
+            let transaction = ours.connection.transaction()?;
             work(&transaction)?;
             transaction.commit()
         };
-        all().map_err(failed)
+        all().map_err(|source| {
+            self.file = None;
+            StoreError::Sqlite { what: "write", path: self.path.clone(), source }
+        })
     }
 
-    /// What concerns all, and what concerns an owner.
-    fn load_state(&self, ledger: &mut Ledger) -> Result<(), StoreError> {
-        let failed = |e| self.failed("read", e);
-        let mut rows = self.connection.prepare("SELECT key, value FROM state").map_err(failed)?;
-        let pair = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
-        for row in rows.query_map([], pair).map_err(failed)? {
-            let (key, json) = row.map_err(failed)?;
-            match key.as_str() {
-                "freeze" => ledger.freeze = Some(self.parse(&key, &json)?),
-                "spared" => ledger.spared = self.parse(&key, &json)?,
-                "lifted" => ledger.lifted = Some(self.parse(&key, &json)?),
-                other => {
-                    if let Some(owner) = other.strip_prefix(KEEPS) {
-                        ledger.keeps.insert(UserName(owner.to_owned()), self.parse(&key, &json)?);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn parse<T: DeserializeOwned>(&self, what: &str, json: &str) -> Result<T, StoreError> {
-        serde_json::from_str(json)
-            .map_err(|e| StoreError::Corrupt { path: self.path.clone(), what: format!("{what}: {e}") })
-    }
-
-    fn failed(&self, what: &'static str, source: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite { what, path: self.path.clone(), source }
+    /// The file, opened anew where it was closed or the path leads to another one.
+    fn opened(&mut self) -> Result<&mut Ours, StoreError> {
+        let held = self.file.take().filter(|ours| ours.is_at(&self.path));
+        let ours = match held {
+            Some(ours) => ours,
+            None => Ours::open(&self.path)?,
+        };
+        self.lacks_all |= !ours.is(self.known);
+        self.known = ours.identity();
+        Ok(self.file.insert(ours))
     }
 }
 
-fn lock(path: &Path) -> Result<File, StoreError> {
-    let failed = |source| StoreError::Lock { path: path.to_owned(), source };
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(name).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Held(path.to_owned())),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
+fn load(connection: &Connection, path: &Path) -> Result<Ledger, StoreError> {
+    let failed = |source| StoreError::Sqlite { what: "read", path: path.to_owned(), source };
+    let mut ledger = Ledger::default();
+    let mut rows = connection.prepare("SELECT user, server, record FROM session").map_err(failed)?;
+    let rows = rows
+        .query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+        })
+        .map_err(failed)?;
+    for row in rows {
+        let (user, server, json) = row.map_err(failed)?;
+        let id = ServerId::new(user, server);
+        let record: Record = parse(path, &id.to_string(), &json)?;
+        ledger.records.insert(id, record);
     }
+    load_state(connection, path, &mut ledger)?;
+    Ok(ledger)
+}
+
+/// What concerns all, and what concerns an owner.
+fn load_state(connection: &Connection, path: &Path, ledger: &mut Ledger) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Sqlite { what: "read", path: path.to_owned(), source };
+    let mut rows = connection.prepare("SELECT key, value FROM state").map_err(failed)?;
+    let pair = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    for row in rows.query_map([], pair).map_err(failed)? {
+        let (key, json) = row.map_err(failed)?;
+        match key.as_str() {
+            "freeze" => ledger.freeze = Some(parse(path, &key, &json)?),
+            "spared" => ledger.spared = parse(path, &key, &json)?,
+            "lifted" => ledger.lifted = Some(parse(path, &key, &json)?),
+            other => {
+                if let Some(owner) = other.strip_prefix(KEEPS) {
+                    ledger.keeps.insert(UserName(owner.to_owned()), parse(path, &key, &json)?);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, what: &str, json: &str) -> Result<T, StoreError> {
+    serde_json::from_str(json)
+        .map_err(|e| StoreError::Corrupt { path: path.to_owned(), what: format!("{what}: {e}") })
 }
 
 fn put_record(connection: &Connection, id: &ServerId, record: &Record) -> rusqlite::Result<()> {

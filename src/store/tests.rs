@@ -5,6 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::policy::{Concerned, Freeze, Keep, Lifted, LimitKind, Spared, Warning};
 
+mod faults;
+
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
 }
@@ -18,6 +20,7 @@ fn ledger() -> Ledger {
         stop_follows: true,
         message_id: "1@example.org".to_owned(),
         reminded: vec![SignedDuration::from_mins(15)],
+        kernels: None,
     }));
     let mut ledger = Ledger::default();
     ledger.records.insert(ServerId::new("a/b @ö", "n 1"), record);
@@ -47,6 +50,10 @@ fn keep(given: Timestamp) -> Keep {
     }
 }
 
+fn connection(store: &mut Store) -> &mut Connection {
+    &mut store.opened().unwrap().connection
+}
+
 fn unsaved(ledger: Ledger) -> Ledger {
     let unsaved = ledger.records.keys().cloned().collect();
     Ledger { unsaved, unsaved_keeps: ledger.keeps.keys().cloned().collect(), ..ledger }
@@ -59,7 +66,7 @@ fn what_is_saved_is_there_after_a_crash() {
     let mut store = Store::open(&path).unwrap();
     store.save(&unsaved(ledger())).unwrap();
     // No orderly end: the file is looked at while the first process has it open.
-    let seen = Store::open_read_only(&path).unwrap().unwrap().load().unwrap();
+    let seen = Store::peek(&path).unwrap().unwrap();
     assert_eq!(seen, ledger());
 }
 
@@ -102,7 +109,7 @@ fn a_second_process_is_refused_the_ledger() {
 fn a_ledger_of_a_newer_version_is_left_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("l.sqlite");
-    Store::open(&path).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
+    connection(&mut Store::open(&path).unwrap()).pragma_update(None, "user_version", 99).unwrap();
     let error = Store::open(&path).unwrap_err();
     assert!(error.to_string().contains("use the newer gpu-culler"), "{error}");
 }
@@ -121,7 +128,7 @@ fn a_record_that_does_not_parse_is_an_error_and_not_an_empty_ledger() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
     store.save(&unsaved(ledger())).unwrap();
-    store.connection.execute("UPDATE session SET record = '{}'", []).unwrap();
+    connection(&mut store).execute("UPDATE session SET record = '{}'", []).unwrap();
     assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })));
 }
 
@@ -136,7 +143,7 @@ fn what_happened_is_kept_in_order() {
         reason: "why".to_owned(),
     };
     store.log(&[entry("warned"), entry("stopped")]).unwrap();
-    let mut rows = store.connection.prepare("SELECT event FROM event ORDER BY id").unwrap();
+    let mut rows = connection(&mut store).prepare("SELECT event FROM event ORDER BY id").unwrap();
     let events: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(events, ["warned", "stopped"]);
 }

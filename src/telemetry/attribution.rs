@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::cgroup::{container_id, kept_by_system, slurm_job};
+use super::cgroup::{container_id, kept_by_system, pod_uid, slurm_job};
 use super::process_table::{Process, ProcessTable};
 use crate::domain::{ServerId, SpawnerState};
 
@@ -19,6 +19,8 @@ pub enum Basis {
     Container,
     /// The control group of the server's batch job.
     Job,
+    /// The control group of the server's pod.
+    Pod,
     /// Descent from the process that the Hub names.
     ProcessTree,
     /// The uid, which exactly one running server has.
@@ -112,13 +114,15 @@ struct Roster<'a> {
     units: HashMap<&'a str, Vec<&'a Running>>,
     containers: HashMap<&'a str, Vec<&'a Running>>,
     jobs: HashMap<&'a str, Vec<&'a Running>>,
+    pods: HashMap<&'a (String, String), Vec<&'a Running>>,
     roots: HashMap<u32, Vec<&'a Running>>,
 }
 
 impl<'a> Roster<'a> {
     fn new(servers: &'a [Running]) -> Self {
         let (units, containers, jobs) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let mut roster = Self { servers, units, containers, jobs, roots: HashMap::new() };
+        let (pods, roots) = (HashMap::new(), HashMap::new());
+        let mut roster = Self { servers, units, containers, jobs, pods, roots };
         for server in servers {
             let spawner = &server.1;
             if let Some(unit) = spawner.unit.as_deref().filter(|unit| !unit.is_empty()) {
@@ -130,6 +134,9 @@ impl<'a> Roster<'a> {
             if let Some(job) = spawner.job.as_deref() {
                 roster.jobs.entry(job).or_default().push(server);
             }
+            if let Some(pod) = spawner.pod.as_ref() {
+                roster.pods.entry(pod).or_default().push(server);
+            }
             if let Some(root) = root(spawner) {
                 roster.roots.entry(root).or_default().push(server);
             }
@@ -138,7 +145,8 @@ impl<'a> Roster<'a> {
     }
 
     /// The servers in whose control group, or below it, the process is.
-    fn by_group(&self, process: &Process, own_uid: u32) -> Vec<(&'a Running, Basis)> {
+    fn by_group(&self, process: &Process, table: &ProcessTable) -> Vec<(&'a Running, Basis)> {
+        let own_uid = table.own_uid();
         let mut found: Vec<(&Running, Basis)> = Vec::new();
         let mut add = |servers: Option<&Vec<&'a Running>>, basis| {
             for server in servers.into_iter().flatten().copied() {
@@ -149,6 +157,8 @@ impl<'a> Roster<'a> {
         };
         for path in &process.cgroups {
             add(slurm_job(kept_by_system(path, own_uid)).and_then(|job| self.jobs.get(job)), Basis::Job);
+            let pod = pod_uid(kept_by_system(path, own_uid));
+            add(pod.and_then(|uid| self.pods.get(table.pod(&uid)?)), Basis::Pod);
             for group in kept_by_system(path, own_uid) {
                 add(group.strip_suffix(".service").and_then(|unit| self.units.get(unit)), Basis::Unit);
                 add(container_id(group).and_then(|id| self.containers.get(id)), Basis::Container);
@@ -178,7 +188,7 @@ fn by_cgroup_or_tree<'a>(
     roster: &Roster<'a>,
     table: &ProcessTable,
 ) -> Result<Option<Owner<'a>>, Ambiguous> {
-    let in_group = roster.by_group(process, table.own_uid());
+    let in_group = roster.by_group(process, table);
     match in_group[..] {
         [] => by_tree(process, roster, |_| true, table),
         [((id, _), basis)] => Ok(Some((id, basis))),

@@ -9,20 +9,26 @@ pub fn kept_by_system(path: &str, own_uid: u32) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The container that one group stands for: a bare id (cgroupfs driver), or `docker-ID.scope`,
-/// `cri-containerd-ID.scope`, `libpod-ID.scope` and the like (systemd driver).
+/// The container that one group stands for: a bare id or Podman's `libpod-ID` (cgroupfs driver), or
+/// `docker-ID.scope`, `cri-containerd-ID.scope`, `libpod-ID.scope` and the like (systemd driver).
 pub fn container_id(group: &str) -> Option<&str> {
     let Some(scope) = group.strip_suffix(".scope") else {
-        return Some(group);
+        return Some(group.strip_prefix("libpod-").unwrap_or(group));
     };
     // Podman's monitor is no part of the container.
     let (runtime, id) = scope.rsplit_once('-')?;
     (runtime != "libpod-conmon").then_some(id)
 }
 
-/// The uid of the Kubernetes pod that a path belongs to: the outermost, where pods run in pods.
+/// The uid of the Kubernetes pod that a path belongs to: the outermost, where pods run in pods. Seen from
+/// within a pod, the path of another one begins with steps up and may lack what both have in common.
 pub fn pod_uid<'a>(groups: impl Iterator<Item = &'a str>) -> Option<String> {
-    let mut below = groups.skip_while(|group| !group.starts_with("kubepods"));
+    let mut groups = groups.filter(|group| !group.is_empty()).peekable();
+    let relative = groups.peek() == Some(&"..");
+    let mut below = groups
+        .skip_while(|group| *group == "..")
+        .skip_while(move |group| !relative && !group.starts_with("kubepods"))
+        .take_while(move |group| !relative || pod_part(group));
     below.find_map(|group| {
         // `pod1234-…` (cgroupfs driver) or `kubepods-burstable-pod1234_….slice` (systemd driver).
         let name = group.strip_suffix(".slice").unwrap_or(group);
@@ -32,6 +38,12 @@ pub fn pod_uid<'a>(groups: impl Iterator<Item = &'a str>) -> Option<String> {
         };
         Some(uid.replace('_', "-"))
     })
+}
+
+/// Whether a group may stand above a pod or be one.
+fn pod_part(group: &str) -> bool {
+    let above = ["kubepods", "burstable", "besteffort"];
+    group.starts_with("pod") || above.iter().any(|name| group.starts_with(name))
 }
 
 /// The Slurm job that a path belongs to. Since Slurm 26.05 the groups have names that do not tell it,
@@ -60,6 +72,7 @@ mod tests {
             let group = if group.is_empty() { ID.to_owned() } else { format!("{group}{ID}.scope") };
             assert_eq!(container_id(&group), Some(ID), "{group}");
         }
+        assert_eq!(container_id(&format!("libpod-{ID}")), Some(ID), "Podman without systemd");
         assert_eq!(container_id(&format!("libpod-conmon-{ID}.scope")), None);
         assert_eq!(container_id("init.scope"), None);
     }
@@ -75,10 +88,18 @@ mod tests {
             ),
             format!("/kubepods.slice/kubepods-pod{underscored}.slice/cri-containerd-{ID}.scope"),
             format!("/kubepods/besteffort/pod{UID}/{ID}/kubepods/podother/inner"),
+            format!("/../../pod{UID}/{ID}"),
+            format!("/../../../burstable/pod{UID}/{ID}"),
+            format!(
+                "/../../../kubepods-burstable.slice/kubepods-burstable-pod{underscored}.slice/crio-{ID}.scope"
+            ),
+            format!("/../../kubepods-besteffort-pod{underscored}.slice/cri-containerd-{ID}.scope"),
         ] {
             assert_eq!(pod_uid(path.split('/')).as_deref(), Some(UID), "{path}");
         }
-        for path in ["/", "/system.slice/podman.service", "/user.slice/pod1234", "/kubepods.slice"] {
+        for path in
+            ["/", "/system.slice/podman.service", "/user.slice/pod1234", "/kubepods.slice", "/../x/pod1234"]
+        {
             assert_eq!(pod_uid(path.split('/')), None, "{path}");
         }
     }

@@ -1,25 +1,46 @@
 //! What the cards do and who holds them: readings only, no opinion about idleness.
 
+pub mod agents;
 pub mod attribution;
 pub mod cgroup;
+mod claims;
 pub mod listeners;
+mod machine;
 pub mod nvml;
+pub mod pods;
 pub mod process_table;
 mod window;
 
-use crate::domain::{GpuSample, Holder};
+use crate::domain::{GpuId, GpuSample, Holder};
 
+pub use agents::{Agents, AgentsSettings};
 pub use attribution::{Attribution, Basis, Unattributed, all_members, attribute, members};
-pub use nvml::{NvmlSampler, NvmlSettings};
+pub use claims::Claims;
+pub use machine::Machine;
+pub use nvml::{Handout, NvmlSampler, NvmlSettings};
 pub use process_table::{Process, ProcessTable};
+pub use window::Mark;
 
 /// One card: what it did since it was last asked, and who holds it now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReading {
     /// What it did.
     pub sample: GpuSample,
+    /// Where it is in its machine.
+    pub place: Place,
     /// The processes that hold it, or why they are not known.
     pub holders: Result<Vec<Holder>, String>,
+}
+
+/// Where a device is in its machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The card it is, or is a part of.
+    pub card: GpuId,
+    /// The card's number, which is not stable.
+    pub index: u32,
+    /// The number of the MIG instance, where it is one and that is known.
+    pub instance: Option<u32>,
 }
 
 /// Why there are no readings at all.

@@ -18,6 +18,7 @@ mod read;
 mod ring;
 mod signals;
 mod state;
+mod symbols;
 mod words;
 mod worker;
 
@@ -26,8 +27,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+pub use self::read::UNKNOWN;
 use self::state::Shared;
-use super::window::Window;
+use super::window::Mark;
 use super::{DeviceReading, TelemetryError};
 
 /// How to reach NVML.
@@ -43,6 +45,17 @@ impl Default for NvmlSettings {
     fn default() -> Self {
         Self { library: None, poll: Duration::from_secs(2) }
     }
+}
+
+/// What one reader is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Handout {
+    /// The cards.
+    pub devices: Vec<DeviceReading>,
+    /// Where the next reading goes on.
+    pub mark: Mark,
+    /// Whether it goes on where the reader's last one ended; else part of what was between is lost.
+    pub continues: bool,
 }
 
 /// Watches the cards in a thread of its own until it is dropped.
@@ -82,14 +95,43 @@ impl NvmlSampler {
     pub fn drain(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
         let mut state = self.shared.lock();
         state.health(Instant::now(), self.watchdog)?;
-        Ok(state.readings(Window::drain))
+        let told = state.since(Some(state.drained));
+        state.drained = told.mark;
+        Ok(told.devices)
     }
 
     /// The same without beginning anew, for a last look before a stop.
     pub fn peek(&self) -> Result<Vec<DeviceReading>, TelemetryError> {
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         state.health(Instant::now(), self.watchdog)?;
-        Ok(state.readings(|window| window.peek()))
+        Ok(state.since(Some(state.drained)).devices)
+    }
+
+    /// The same for any number of readers, each of whom keeps the mark it was given last. Without a mark
+    /// it is told of the newest poll alone.
+    pub fn since(&self, mark: Option<Mark>) -> Result<Handout, TelemetryError> {
+        let state = self.shared.lock();
+        state.health(Instant::now(), self.watchdog)?;
+        Ok(state.since(mark))
+    }
+
+    /// What each card did in the last `time`, for a reader who keeps nothing.
+    pub fn of_the_last(&self, time: Duration) -> Result<Vec<DeviceReading>, TelemetryError> {
+        let now = Instant::now();
+        let state = self.shared.lock();
+        state.health(now, self.watchdog)?;
+        let mark = now.checked_sub(time).map_or(0, |then| state.made_by(then));
+        Ok(state.since(Some(mark)).devices)
+    }
+
+    /// What the driver's library lacks, each with what is off for lack of it.
+    pub fn lacking(&self) -> Vec<&'static str> {
+        self.shared.lock().lacking.clone()
+    }
+
+    /// For how much longer NVML is let go, if it is.
+    pub fn released_for(&self) -> Option<Duration> {
+        self.shared.lock().released_for()
     }
 
     /// Lets go of NVML for some time, so that the driver can be reloaded, a card reset or MIG set up.

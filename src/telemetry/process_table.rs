@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 use procfs::process;
 
+use super::pods::{self, Pods};
 use crate::domain::ServerId;
 
 /// The inode of the first pid namespace, the same on every Linux.
@@ -35,12 +37,20 @@ pub struct Process {
 pub struct ProcessTable {
     processes: BTreeMap<u32, Process>,
     own_uid: u32,
+    pods: Pods,
 }
 
 impl ProcessTable {
     /// A table of these processes, read by somebody with this uid.
     pub fn new(processes: impl IntoIterator<Item = Process>, own_uid: u32) -> Self {
-        Self { processes: processes.into_iter().map(|p| (p.pid, p)).collect(), own_uid }
+        let processes = processes.into_iter().map(|p| (p.pid, p)).collect();
+        Self { processes, own_uid, pods: Pods::new() }
+    }
+
+    /// The same, with what is known of the machine's pods.
+    #[must_use]
+    pub fn with_pods(self, pods: Pods) -> Self {
+        Self { pods, ..self }
     }
 
     /// Reads `/proc`. A process that ends meanwhile is left out.
@@ -48,6 +58,32 @@ impl ProcessTable {
         let all = process::all_processes().map_err(io::Error::other)?;
         let readable = all.filter_map(|process| read_one(&process.ok()?).ok());
         Ok(Self::new(readable, rustix::process::getuid().as_raw()))
+    }
+
+    /// The same, with the names of the machine's pods.
+    pub fn of_machine() -> Result<Self, String> {
+        let table = Self::read().map_err(|error| format!("the process table cannot be read: {error}"))?;
+        Ok(table.with_pods(pods::read(Path::new(pods::FOLDER))))
+    }
+
+    /// Why these are not all processes of this machine, if so: whose a card is cannot be told then.
+    pub fn partial(&self) -> Option<String> {
+        if !is_host_pid_namespace() {
+            return Some(
+                "the machine's processes are not seen: run it in the host's pid namespace".to_owned(),
+            );
+        }
+        // The first process is always there, and root's: who does not see it is shown only his own.
+        self.get(1).is_none().then(|| {
+            "/proc hides other people's processes (hidepid): run it as root, with CAP_SYS_PTRACE, or in the \
+             group that /proc is mounted for (gid=)"
+                .to_owned()
+        })
+    }
+
+    /// The name of a pod of this machine.
+    pub fn pod(&self, uid: &str) -> Option<&(String, String)> {
+        self.pods.get(uid)
     }
 
     /// The process with this id.
@@ -119,6 +155,12 @@ fn read_one(process: &process::Process) -> procfs::ProcResult<Process> {
 /// its own, NVML's process lists are silently empty, so that "no process" then means nothing.
 pub fn is_host_pid_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == HOST_PID_NAMESPACE)
+}
+
+/// The kernel's id of this boot of the machine; a container sees the same as its host.
+pub fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
 /// Where a single-user server says it listens. Nothing else of its environment, which also holds its

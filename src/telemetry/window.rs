@@ -1,6 +1,6 @@
-//! What one card did since it was last asked: peaks, and how much of the time was really watched.
+//! What one card did since somebody last asked: peaks, and how much of the time was really watched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::domain::{Engine, Ratio};
@@ -44,35 +44,45 @@ pub struct Seen {
     pub unreadable: Option<String>,
 }
 
-/// Collects polls until it is drained.
+/// Up to which poll somebody was told, counted from the first.
+pub type Mark = u64;
+
+/// How long polls are kept for readers that come back late, and how many of them at most.
+const KEPT: (Duration, usize) = (Duration::from_secs(600), 4096);
+
+/// Keeps what the polls of the last minutes learned, so that each reader is told all since its last
+/// look, however many readers there are.
 ///
-/// Time between the last poll and a drain is neither covered nor a gap yet: the next poll says which,
-/// and it then belongs to the next window. So nothing is counted twice and nothing is lost.
+/// Time between the last poll and a look is neither covered nor a gap yet: the next poll says which,
+/// and it then belongs to the next look. So nothing is counted twice and nothing is lost.
 #[derive(Clone, Debug)]
 pub struct Window {
     polled: Instant,
     covered_until: Instant,
+    kept: VecDeque<Slot>,
+    /// Up to which poll nothing is kept any more.
+    forgotten: Mark,
+    /// Why the newest poll could not read everything.
+    unreadable: Option<String>,
+}
+
+/// One poll, as it is kept.
+#[derive(Clone, Debug)]
+struct Slot {
+    mark: Mark,
+    at: Instant,
     covered: Duration,
-    largest_gap: Duration,
-    last: Option<Poll>,
+    gap: Duration,
     sm: Option<Ratio>,
     dram: Option<Ratio>,
-    engines: BTreeMap<Engine, Option<Ratio>>,
+    /// By engine; one that the poll does not name is absent.
+    engines: [Option<Option<Ratio>>; Engine::ALL.len()],
 }
 
 impl Window {
     /// A window that begins now.
     pub fn new(now: Instant) -> Self {
-        Self {
-            polled: now,
-            covered_until: now,
-            covered: Duration::ZERO,
-            largest_gap: Duration::ZERO,
-            last: None,
-            sm: None,
-            dram: None,
-            engines: BTreeMap::new(),
-        }
+        Self { polled: now, covered_until: now, kept: VecDeque::new(), forgotten: 0, unreadable: None }
     }
 
     /// The time that no poll speaks for yet: what the next one should reach back over.
@@ -80,72 +90,76 @@ impl Window {
         now.saturating_duration_since(self.covered_until)
     }
 
-    /// Takes in a poll made at `now`.
-    pub fn add(&mut self, now: Instant, poll: Poll) {
+    /// Takes in the poll number `mark`, made at `now`.
+    pub fn add(&mut self, mark: Mark, now: Instant, poll: Poll) {
+        let (mut covered, mut gap) = (Duration::ZERO, Duration::ZERO);
         if !poll.reach.is_zero() {
             let open = self.unwatched(now);
-            let reach = poll.reach.min(open);
-            self.covered += reach;
-            self.largest_gap = self.largest_gap.max(open - reach);
+            covered = poll.reach.min(open);
+            gap = open - covered;
             self.covered_until = now;
         }
         self.polled = now;
-        self.sm = peak(self.sm, poll.sm);
-        self.dram = peak(self.dram, poll.dram);
-        for (&engine, &value) in &poll.engines {
-            let known = self.engines.entry(engine).or_insert(value);
-            *known = peak(*known, value);
-        }
-        self.last = Some(poll);
+        let engines = Engine::ALL.map(|engine| poll.engines.get(&engine).copied());
+        self.kept.push_back(Slot { mark, at: now, covered, gap, sm: poll.sm, dram: poll.dram, engines });
+        self.unreadable = poll.unreadable;
+        self.forget(now);
     }
 
-    /// What was seen up to now, without forgetting it.
-    pub fn peek(&self) -> Seen {
-        let unreadable = match &self.last {
-            None => Some("it was not read again since the last look".to_owned()),
-            Some(poll) => poll.unreadable.clone(),
+    fn forget(&mut self, now: Instant) {
+        let old = |slot: &Slot| now.saturating_duration_since(slot.at) > KEPT.0;
+        while self.kept.len() > KEPT.1 || self.kept.front().is_some_and(old) {
+            self.forgotten = self.kept.pop_front().map_or(self.forgotten, |slot| slot.mark);
+        }
+    }
+
+    /// Up to which poll nothing is kept any more.
+    pub fn forgotten(&self) -> Mark {
+        self.forgotten
+    }
+
+    /// The newest poll that was made by `then`, as far as it is kept.
+    pub fn made_by(&self, then: Instant) -> Mark {
+        let made = self.kept.iter().rev().find(|slot| slot.at <= then);
+        made.map_or(self.forgotten, |slot| slot.mark)
+    }
+
+    /// What was seen after the poll number `mark`, as far as it is kept.
+    pub fn since(&self, mark: Mark) -> Seen {
+        let new = || self.kept.iter().rev().take_while(|slot| slot.mark > mark);
+        let newest = new().next();
+        let sum = |figure: fn(&Slot) -> Option<Ratio>| {
+            let known = new().filter_map(figure).reduce(Ratio::max);
+            proven(known, newest.is_some_and(|slot| figure(slot).is_some()))
+        };
+        let engine = |engine: Engine| {
+            let of = |slot: &Slot| slot.engines[engine as usize];
+            let known = new().filter_map(of).reduce(peak)?;
+            // One that the newest poll does not name is not being told about.
+            Some((engine, proven(known, newest.and_then(of) != Some(None))))
         };
         Seen {
-            sm: self.proven(self.sm, |poll| poll.sm),
-            dram: self.proven(self.dram, |poll| poll.dram),
-            engines: self
-                .engines
-                .iter()
-                .map(|(&engine, &seen)| (engine, self.standing(engine, seen)))
-                .collect(),
-            covered: self.covered,
-            largest_gap: self.largest_gap.max(self.open_gap()),
-            unreadable,
+            sm: sum(|slot| slot.sm),
+            dram: sum(|slot| slot.dram),
+            engines: Engine::ALL.into_iter().filter_map(engine).collect(),
+            covered: new().map(|slot| slot.covered).sum(),
+            largest_gap: new().map(|slot| slot.gap).max().unwrap_or_default().max(self.open_gap()),
+            unreadable: match newest {
+                None => Some("it was not read again since the last look".to_owned()),
+                Some(_) => self.unreadable.clone(),
+            },
         }
-    }
-
-    /// What was seen since the last drain; begins a new window.
-    pub fn drain(&mut self) -> Seen {
-        let seen = self.peek();
-        self.covered = Duration::ZERO;
-        self.largest_gap = Duration::ZERO;
-        self.last = None;
-        (self.sm, self.dram) = (None, None);
-        self.engines.clear();
-        seen
-    }
-
-    /// Activity, once seen, stands; rest is proven only while the card can still be read.
-    fn proven(&self, peak: Option<Ratio>, newest: fn(&Poll) -> Option<Ratio>) -> Option<Ratio> {
-        let readable = self.last.as_ref().is_some_and(|poll| newest(poll).is_some());
-        peak.filter(|p| readable || p.get() > 0.0)
-    }
-
-    /// The same of an engine; one that the newest poll does not name is not being told about.
-    fn standing(&self, engine: Engine, seen: Option<Ratio>) -> Option<Ratio> {
-        let failed = self.last.as_ref().is_some_and(|poll| poll.engines.get(&engine) == Some(&None));
-        seen.filter(|seen| !failed || seen.get() > 0.0)
     }
 
     /// How long the polls have been failing. It may have begun before this window.
     fn open_gap(&self) -> Duration {
         self.polled.saturating_duration_since(self.covered_until)
     }
+}
+
+/// Activity, once seen, stands; rest is proven only while the card can still be read.
+fn proven(peak: Option<Ratio>, readable: bool) -> Option<Ratio> {
+    peak.filter(|p| readable || p.get() > 0.0)
 }
 
 /// The larger of two readings of which either may be missing.

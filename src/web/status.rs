@@ -1,85 +1,125 @@
 //! What the pages show: a board that the daemon writes and everybody may read.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+mod counters;
+mod last;
 
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use super::history::History;
 use crate::cycle::CycleReport;
-use crate::message::reasons;
-use crate::policy::Mode;
+use crate::domain::ServerId;
+use crate::executor::AddressBook;
+use crate::policy::{Keep, Ledger, Policy};
+use crate::settings::{Cost, Settings};
+
+pub use counters::Counters;
+pub use last::{Known, Last, Other};
+
+/// The parts of the settings that pages need besides the policy.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The zone in which instants are written.
+    pub zone: TimeZone,
+    /// What cards cost.
+    pub cost: Cost,
+    /// Where the log of what happened is.
+    pub store: PathBuf,
+    /// Owners' addresses, where there is mail.
+    pub addresses: Option<AddressBook>,
+    /// Whether the metrics are shown to everybody.
+    pub metrics_are_open: bool,
+    /// Things an admin should know that do not keep the service from working.
+    pub notes: Vec<String>,
+}
+
+impl Shown {
+    /// What of the settings the pages show.
+    pub fn of(settings: Settings, notes: Vec<String>) -> Self {
+        Self {
+            zone: settings.post.as_ref().map_or(TimeZone::UTC, |post| post.zone.clone()),
+            cost: settings.cost,
+            store: settings.store,
+            addresses: settings.post.map(|post| post.addresses),
+            metrics_are_open: settings.metrics_are_open,
+            notes,
+        }
+    }
+}
 
 /// The state of the service.
 #[derive(Debug, Default)]
 pub struct Status {
-    /// How far it may go, once the settings are known.
-    pub mode: Option<Mode>,
+    /// Once there are settings in force.
+    pub shown: Option<Shown>,
+    /// What is decided by, with it.
+    pub policy: Option<Policy>,
     /// Why it does not run cycles at all, or runs them with older settings.
     pub problems: Vec<String>,
-    /// Things an admin should know that do not keep it from working.
-    pub notes: Vec<String>,
-    /// The last cycle; of its sessions and decisions only those that concern a known card or a stop.
-    pub report: Option<CycleReport>,
-    /// How many servers it found busy, idle, unknown and protected.
-    verdicts: BTreeMap<&'static str, usize>,
+    /// The last cycle.
+    pub last: Option<Last>,
+    /// What cards did.
+    pub history: History,
     /// What happened since it started.
     pub counters: Counters,
 }
 
-/// What happened since the service started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Cycles completed.
-    pub cycles: u64,
-    /// Warnings accepted.
-    pub warnings: u64,
-    /// Servers stopped and gone.
-    pub stopped: u64,
-    /// Stops whose processes live on.
-    pub orphaned: u64,
-    /// Times something was held back that was due.
-    pub held_back: u64,
-}
-
 impl Status {
+    /// Settings are in force.
+    pub fn announced(&mut self, shown: Shown, policy: &Policy) {
+        self.shown = Some(shown);
+        self.policy = Some(policy.clone());
+        self.problems.clear();
+    }
+
     /// Everything that keeps it from its work, of the service and of the last cycle.
     pub fn troubles(&self) -> Vec<&str> {
-        let last = self.report.iter().flat_map(|report| &report.troubles);
+        let last = self.last.iter().flat_map(|last| &last.troubles);
         self.problems.iter().chain(last).map(String::as_str).collect()
     }
 
-    /// How many servers the last cycle found to be this.
-    pub fn found(&self, verdict: &str) -> usize {
-        self.verdicts.get(verdict).copied().unwrap_or_default()
+    /// The zone in which instants are written.
+    pub fn zone(&self) -> TimeZone {
+        self.shown.as_ref().map_or(TimeZone::UTC, |shown| shown.zone.clone())
+    }
+
+    /// What is known of one session with cards.
+    pub fn known(&self, server: &ServerId) -> Option<&Known> {
+        self.last.as_ref()?.known(server)
     }
 
     /// Takes over a cycle's report.
-    pub fn completed(&mut self, report: CycleReport) {
-        let count = |event: &str| report.happened.iter().filter(|h| h.event == event).count() as u64;
-        self.counters.cycles += 1;
-        self.counters.warnings += count("warned");
-        self.counters.stopped += count("stopped");
-        self.counters.orphaned += count("orphaned");
-        self.counters.held_back += count("held-back");
-        self.verdicts.clear();
-        for decision in &report.plan.decisions {
-            *self.verdicts.entry(reasons::verdict_word(&decision.judgement.verdict)).or_default() += 1;
-        }
-        let report = without_the_crowd(report);
-        self.report = Some(report);
+    pub fn completed(&mut self, report: CycleReport, ledger: &Ledger, took: Duration) {
+        self.counters.completed(&report, self.last.as_ref(), took);
+        self.history.saw(&report.snapshot);
+        let book = self.shown.as_ref().and_then(|shown| shown.addresses.as_ref());
+        let cpu_cores = self.policy.as_ref().map_or(f64::MAX, |policy| policy.thresholds.cpu_cores);
+        self.last = Some(Last::of(report, ledger, book, cpu_cores, self.last.take()));
     }
-}
 
-/// Leaves out the sessions of which no card is known and nothing is due: there may be thousands.
-fn without_the_crowd(mut report: CycleReport) -> CycleReport {
-    let mut with_cards = BTreeSet::new();
-    if let Ok(sessions) = &mut report.snapshot.sessions {
-        sessions.retain(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()));
-        sessions.shrink_to_fit();
-        with_cards.extend(sessions.iter().map(|session| session.server.id.clone()));
+    /// Shows a keep before the next cycle does.
+    pub fn kept(&mut self, server: &ServerId, keep: Keep) {
+        if let Some(last) = &mut self.last {
+            last.kept(server, keep);
+        }
     }
-    let decisions = &mut report.plan.decisions;
-    decisions.retain(|d| with_cards.contains(&d.server) || d.action.is_some() || d.held_back.is_some());
-    decisions.shrink_to_fit();
-    report
+
+    /// Shows that stops are no longer frozen before the next cycle does.
+    pub fn lifted(&mut self) {
+        if let Some(last) = &mut self.last {
+            last.freeze = None;
+        }
+    }
+
+    /// Shows that a server is gone before the next cycle does.
+    pub fn stopped(&mut self, server: &ServerId) {
+        if let Some(last) = &mut self.last {
+            last.sessions.retain(|known| known.session.server.id != *server);
+        }
+    }
 }
 
 /// Shared between the daemon and the pages.

@@ -1,5 +1,6 @@
 """A real Chromium with a real JupyterLab in it, driven over the DevTools protocol."""
 
+import base64
 import json
 import shutil
 import subprocess
@@ -84,6 +85,19 @@ class Browser:
         """The value of an expression in the page; None while the page is not ready for it."""
         answer = self._call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         return answer.get("result", {}).get("value")
+
+    def screenshot(self, file, width=1200, dark=False):
+        """A picture of the whole page as it looks at this width."""
+        self._call("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        ])
+        size = {"width": width, "deviceScaleFactor": 1, "mobile": width < 700}
+        self._call("Emulation.setDeviceMetricsOverride", height=900, **size)
+        height = self.ask("Math.min(4000, Math.ceil(document.documentElement.scrollHeight))") or 900
+        self._call("Emulation.setDeviceMetricsOverride", height=height, **size)
+        picture = self._call("Page.captureScreenshot", format="png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(base64.b64decode(picture["data"]))
 
     def press_shift_enter(self):
         """Types Shift+Enter where the cursor is."""

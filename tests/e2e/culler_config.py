@@ -34,11 +34,20 @@ def merged(base, changes):
 
 
 def to_toml(settings, section=()):
-    """Plain values are the same in JSON and in TOML; nested dictionaries become sections."""
+    """Nested dictionaries become sections."""
     plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
     lines = [f"[{'.'.join(section)}]"] if section and plain else []
-    lines += [f"{key} = {json.dumps(value)}" for key, value in plain.items()]
+    lines += [f"{key} = {to_toml_value(value)}" for key, value in plain.items()]
     for key, value in settings.items():
         if isinstance(value, dict):
             lines += ["", to_toml(value, (*section, key))]
     return "\n".join(lines)
+
+
+def to_toml_value(value):
+    """Plain values are the same in JSON and in TOML; a dictionary in a list stands in one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {to_toml_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(to_toml_value, value)) + "]"
+    return json.dumps(value)

@@ -27,7 +27,7 @@ def test_a_hub_that_was_killed_takes_it_along_and_can_start_again(start_hub, cul
 
     hub.start(attempts=1)  # with the same ports
     assert hub.culler_process().pid != culler.pid
-    eventually("its page answers", lambda: hub.page().ok)
+    eventually("its page answers", lambda: hub.stranger().ok)
     assert nora.is_running(), "a Hub that starts again finds the servers it left"
     eventually("the new one warns nora", lambda: mailbox.to(nora.address), within=60)
     holds("nobody is stopped for that", nora.is_running, during=5)

@@ -15,7 +15,7 @@ def test_a_stop_that_failed_is_told_and_a_slow_one_is_followed_up(start_hub, cul
     eventually("the Hub has forgotten olga's server", lambda: not olga.is_running(), within=90)
     eventually("that is told", lambda: hub.metrics("gpu_culler_stops_total", outcome="orphaned") == 1, within=60)
     assert str(olga.server.pid) in hub.page().text
-    assert "olga" not in hub.page().text
+    assert hub.stranger().status_code == 302
 
     # It answers "still stopping" for sam's after ten seconds, and his ends two seconds later.
     eventually("sam's server is gone", lambda: not sam.is_running(), within=60)

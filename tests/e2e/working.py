@@ -19,14 +19,14 @@ def hold(person, card):
 
 def get(person, path, **arguments):
     """A request of the person's own, through the proxy."""
-    return _request("GET", person, path, **arguments)
+    return request("GET", person, path, **arguments)
 
 
 class Terminal:
     """A terminal in the person's server."""
 
     def __init__(self, person):
-        self.name = _request("POST", person, "api/terminals").json()["name"]
+        self.name = request("POST", person, "api/terminals").json()["name"]
         url = f"{person.hub.public_url}/user/{person.name}/terminals/websocket/{self.name}"
         self._socket = websocket.create_connection(
             url.replace("http", "ws", 1),
@@ -89,7 +89,7 @@ def _authorization(person):
     return {"Authorization": f"token {person.token}"}
 
 
-def _request(method, person, path, **arguments):
+def request(method, person, path, **arguments):
     url = f"{person.hub.public_url}/user/{person.name}/{path}"
     answer = person.hub.http.request(method, url, headers=_authorization(person), timeout=30, **arguments)
     answer.raise_for_status()

@@ -169,3 +169,15 @@ fn nvml_is_let_go_on_request_and_taken_up_again() {
     assert_eq!((driver.users().as_str(), sample.sm), ("1", Ratio::percent(0.0)));
     assert!(sample.largest_gap + sample.covered >= Duration::from_secs(1), "{sample:?}");
 }
+
+#[test]
+fn what_an_old_library_lacks_is_named_and_the_rest_works() {
+    let missing = ["nvmlDeviceGetProcessUtilization", "nvmlGpmSampleGet"];
+    let driver = Driver::playing(&scene(&[card("GPU-a")])).lacking(&missing);
+    let sampler = driver.watched();
+    assert_eq!(only(next_readings(&sampler)).sample.sm, Ratio::percent(0.0));
+    let lacking = sampler.lacking();
+    assert_eq!(lacking.len(), 2, "{lacking:?}");
+    assert!(missing.iter().zip(&lacking).all(|(call, words)| words.starts_with(call)));
+    assert!(Driver::playing(&scene(&[])).watched().lacking().is_empty());
+}

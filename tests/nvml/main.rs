@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test should stop at once")]
 
 mod activity;
+mod agent;
 mod command;
 mod coming_and_going;
 mod counters;

@@ -1,7 +1,7 @@
 //! What the admin of these worlds sets.
 
 use gpu_culler::policy::{
-    BusyKernelAction, Exemption, KeepOffer, Limits, Match, Mode, Overrides, Policy, ReasonNeed, Rule,
+    BusyKernelAction, Exemption, KeepOffer, Limits, Manner, Match, Mode, Overrides, Policy, ReasonNeed, Rule,
     StopBudget, pattern,
 };
 use gpu_culler::settings::policy_of;
@@ -27,6 +27,7 @@ pub fn limits(strict: bool) -> Limits {
         busy_kernel_action: BusyKernelAction::Notice,
         max_age: None,
         max_age_even_if_busy: false,
+        manner: Manner::default(),
     }
 }
 

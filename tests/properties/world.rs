@@ -273,7 +273,8 @@ impl World {
         let limit = decision.judgement.reached.unwrap();
         self.mailed(decision, &format!("a stop follows: {stop_follows}, at {deadline}"));
         let (accepted, message_id, reminded) = (self.wall, String::new(), Vec::new());
-        let warning = Warning { accepted, deadline, limit, stop_follows, message_id, reminded };
+        let warning =
+            Warning { accepted, deadline, limit, stop_follows, message_id, reminded, kernels: None };
         self.ledger.warned(&decision.server, warning);
         self.sessions[number].has = Some(Has { since: self.now, grace, stop_follows });
     }

@@ -14,6 +14,7 @@ import requests
 
 from . import processes
 from .ports import free_ports
+from .visitor import Visitor
 from .waiting import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -39,6 +40,7 @@ class Hub:
         self.environment = {**(environment or {}), "PYTHONPATH": str(DEMO), processes.MARK: self.mark}
         self.log = self.directory / "hub.log"
         self.process = None
+        self.admin = None
         self.ports = None
         self.http = requests.Session()
         self.http.trust_env = False  # no proxy from the environment between this machine and itself
@@ -91,13 +93,19 @@ class Hub:
             raise requests.HTTPError(f"{method} {path}: {answer.status_code} {answer.text}", response=answer)
         return answer.json() if answer.content else None
 
-    def page(self, path="", **arguments):
+    def page(self, path="admin"):
+        """What the service shows the Hub's admin, who is told what does not work."""
+        self.admin = self.admin or Visitor(self, "admin")
+        return self.admin.page(path)
+
+    def stranger(self, path="", **arguments):
         """The answer of the service to a visitor without a login, through the proxy."""
-        return self.http.get(f"{self.public_url}/services/gpu-culler/{path}", timeout=10, **arguments)
+        url = f"{self.public_url}/services/gpu-culler/{path}"
+        return self.http.get(url, timeout=10, **{"allow_redirects": False, **arguments})
 
     def metrics(self, name, **labels):
         """The sum of all series of this metric that carry these labels; None if there are none."""
-        answer = self.page("metrics")
+        answer = self.stranger("metrics", headers={"Authorization": f"token {self.token}"})
         answer.raise_for_status()
         wanted = {f'{label}="{value}"' for label, value in labels.items()}
         series = re.findall(rf"^{name}(?:\{{(.*?)\}})? (\S+)", answer.text, re.MULTILINE)

@@ -1,8 +1,5 @@
 //! The rules: to whom each applies now, and what is odd about it.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use super::{Finding, PATIENCE, fine, note};
 use crate::daemon;
 use crate::hub::Hub;
@@ -10,26 +7,23 @@ use crate::message::reasons;
 use crate::observer::{Kernels, Observer};
 use crate::policy::{Policy, RuleOddity, Session, audit};
 use crate::settings::Settings;
-use crate::telemetry::NvmlSampler;
 
 /// Looks whom the rules meet. No kernel is asked: a rule does not depend on it.
 pub async fn rules(settings: &Settings) -> Vec<Finding> {
     if settings.policy.rules.is_empty() {
         return vec![fine("rules", "none; the defaults apply to everybody".to_owned())];
     }
-    let sampler = Arc::new(NvmlSampler::start(settings.nvml.clone()));
-    let poll = Arc::clone(&sampler);
-    // That the cards cannot be read is said elsewhere.
-    let _ = tokio::task::spawn_blocking(move || poll.wait_for_poll(Instant::now(), PATIENCE)).await;
-    let seen = match Hub::new(settings.hub.clone()) {
-        Ok(hub) => {
-            let kernels = Kernels { prober: None, public_url: None, concurrency: 1 };
-            let mut observer = Observer::new(hub, kernels, sampler, settings.policy.thresholds);
+    let seen = match (Hub::new(settings.hub.clone()), daemon::source(&settings.source)) {
+        (Ok(hub), Ok(source)) => {
+            let kernels = Kernels { prober: None, public_url: None, of_working: false, concurrency: 1 };
+            let mut observer = Observer::new(hub, kernels, source, settings.policy.thresholds);
+            // That the cards cannot be read is said elsewhere.
+            observer.begin(PATIENCE).await;
             let seen = observer.observe(daemon::now()).await;
             let models = seen.cards.into_iter().map(|card| card.sample.model).collect();
             seen.snapshot.sessions.ok().map(|sessions| (sessions, models))
         }
-        Err(_) => None,
+        _ => None,
     };
     findings(&settings.policy, seen)
 }

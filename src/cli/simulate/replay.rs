@@ -162,6 +162,7 @@ impl<'a> Replay<'a> {
                     stop_follows: *stop_follows,
                     message_id: String::new(),
                     reminded: Vec::new(),
+                    kernels: None,
                 };
                 self.ledger.warned(id, warning);
                 self.account.warned();

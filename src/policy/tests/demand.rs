@@ -44,7 +44,7 @@ fn as_many_go_as_wait_and_the_longest_idle_first() {
     let held = |user| day.decision(user).held_back;
     assert_eq!(held("carol"), Some(HeldBack::EnoughForDemand(1)));
     assert_eq!(held("alice"), Some(HeldBack::EnoughForDemand(1)));
-    assert!(day.decision("bob").judgement.for_demand);
+    assert!(day.decision("bob").judgement.for_demand());
     day.waiting = Some(2);
     day.run("08:40");
     assert_eq!(day.of_user("carol"), [("warned", at("08:35"))]);
@@ -136,4 +136,26 @@ fn not_more_are_stopped_than_wait_even_if_more_were_warned() {
     day.waiting = Some(0);
     day.run("10:00");
     assert_eq!(day.stopped(), 1);
+}
+
+#[test]
+fn limits_that_change_with_the_demand_are_no_mass_flip() {
+    let users: Vec<String> = (0..12).map(|number| format!("u{number}")).collect();
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    for (before, after) in [(None, Some(3)), (Some(0), Some(3)), (Some(0), None)] {
+        let mut day = Day::of(&users, demand());
+        // They turn idle one after the other.
+        for (number, session) in day.sessions.iter_mut().enumerate() {
+            let left = at("08:00") + mins(5 * i64::try_from(number).unwrap());
+            session.kernel().last_activity = Some(left);
+        }
+        day.waiting = before;
+        day.run("10:30");
+        day.waiting = after;
+        for _ in 0..24 {
+            day.now += STEP;
+            day.look();
+            assert_eq!(day.plan.freeze, FreezeChange::None, "{before:?} to {after:?} at {}", day.now);
+        }
+    }
 }

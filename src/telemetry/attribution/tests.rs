@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
 use super::*;
 
 const OWN_UID: u32 = 900;
@@ -243,4 +245,18 @@ fn what_hidepid_hides_is_not_guessed() {
     assert_eq!((found.unattributed[0].pid, found.unattributed[0].uid), (20, None));
     let seen = table([process(20, 1, 1000, "/")]);
     assert_eq!(whose(&[by_pid("alice/", 10)], &seen), "nobody's", "the server's uid is hidden");
+}
+
+#[test]
+fn a_process_in_a_pod_is_the_servers_whose_pod_has_that_name_and_namespace() {
+    let pod = |namespace: &str| Some((namespace.to_owned(), "jupyter-alice".to_owned()));
+    let in_pod = |pod| SpawnerState { pod, ..SpawnerState::default() };
+    let servers = [(server("alice/"), in_pod(pod("hub"))), (server("bob/"), in_pod(pod("other")))];
+    let group =
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod8ee4_b1.slice/cri-containerd-c.scope";
+    let pods = [("8ee4-b1".to_owned(), pod("hub").unwrap())].into();
+    let known = table([process(20, 1, 1000, group)]).with_pods(pods);
+    assert_eq!(whose(&servers, &known), "alice/ by Pod");
+    let unknown = table([process(20, 1, 1000, group)]);
+    assert_eq!(whose(&servers, &unknown), "nobody's", "a uid alone is no name");
 }

@@ -38,7 +38,10 @@ pub fn instances<'nvml>(
         };
         parts.push(match instance {
             Ok((id, instance)) => part(card, &instance, id, at, memory, samples)?,
-            Err(reason) => Part { id: GpuId(format!("{UNKNOWN}{slot}-of-{id}")), answers: Err(reason) },
+            Err(reason) => {
+                let id = GpuId(format!("{UNKNOWN}{slot}-of-{id}"));
+                Part { id, instance: None, answers: Err(reason) }
+            }
         });
     }
     Ok(parts)
@@ -52,16 +55,17 @@ fn part<'nvml>(
     memory: &mut Memory,
     samples: &mut Samples<'nvml>,
 ) -> Result<Part, NvmlError> {
-    let gpm = match soft(gpu_instance(instance))? {
-        Ok(gpu_instance) => samples.read(card, Some(gpu_instance), &id, at)?,
-        Err(reason) => GpmRead::Failed(reason),
+    let number = soft(gpu_instance(instance))?;
+    let gpm = match &number {
+        Ok(number) => samples.read(card, Some(*number), &id, at)?,
+        Err(reason) => GpmRead::Failed(reason.clone()),
     };
     let held = memory.held(instance, &id, at)?;
     let model = match soft(instance.name())? {
         Ok(name) => Some(name),
         Err(_) => soft(card.name())?.ok(),
     };
-    Ok(Part { id, answers: Ok(Answers { model, signals: signals(gpm), held }) })
+    Ok(Part { id, instance: number.ok(), answers: Ok(Answers { model, signals: signals(gpm), held }) })
 }
 
 /// GPM is all there is for an instance: without a pair nothing is known.

@@ -22,6 +22,8 @@ use crate::domain::{Engine, GpuId};
 pub struct Card {
     /// Which.
     pub id: GpuId,
+    /// Its number.
+    pub index: u32,
     /// When it was read.
     pub at: Instant,
     /// Itself, or its MIG instances; or why it could not be asked.
@@ -32,6 +34,8 @@ pub struct Card {
 pub struct Part {
     /// Which.
     pub id: GpuId,
+    /// The number of the MIG instance, where it is one and tells it.
+    pub instance: Option<u32>,
     /// What it answered, or why it could not be asked.
     pub answers: Result<Answers, String>,
 }
@@ -142,7 +146,7 @@ fn card<'nvml>(
         parts => parts.map_err(|error| Unread { reason: words(&error), lost: loss(&error) == Loss::Card }),
     };
     let id = id.unwrap_or_else(|| GpuId(format!("{UNKNOWN}{index}")));
-    Ok(Card { id, at, parts })
+    Ok(Card { id, index, at, parts })
 }
 
 /// Stands in for the UUID of a device that never told it, so that it is not overlooked.
@@ -159,7 +163,7 @@ fn whole<'nvml>(
     let signals = signals(device, gpm, memory.cursors.entry(id.clone()).or_default())?;
     let model = soft(device.name())?.ok();
     let held = memory.held(device, id, at)?;
-    Ok(Part { id: id.clone(), answers: Ok(Answers { model, signals: Ok(signals), held }) })
+    Ok(Part { id: id.clone(), instance: None, answers: Ok(Answers { model, signals: Ok(signals), held }) })
 }
 
 /// Keeps an error that concerns one question only; others end the reading of the card.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Handout;
 use super::processes::Holders;
 use super::read::{Answers, Card, Memory, UNKNOWN};
 use crate::domain::{GpuId, GpuSample};
-use crate::telemetry::window::{Poll, Seen, Window};
-use crate::telemetry::{DeviceReading, TelemetryError};
+use crate::telemetry::window::{Mark, Poll, Window};
+use crate::telemetry::{DeviceReading, Place, TelemetryError};
 
 /// The meeting point. The lock is never held during an NVML call.
 pub struct Shared {
@@ -19,6 +20,10 @@ pub struct Shared {
 /// Everything under the lock.
 pub struct State {
     cards: BTreeMap<GpuId, Watched>,
+    /// How many polls there were.
+    polls: Mark,
+    /// Up to which poll [`NvmlSampler::drain`](super::NvmlSampler::drain) has told.
+    pub drained: Mark,
     /// Why NVML cannot be used at the moment; `None` from the first poll on.
     down: Option<TelemetryError>,
     /// When an attempt (to poll, or to open NVML) last came to an end, and when it had begun.
@@ -28,6 +33,8 @@ pub struct State {
     wanted: Option<Instant>,
     /// Until when NVML shall be left alone.
     released: Option<Instant>,
+    /// What the library that is open lacks.
+    pub lacking: Vec<&'static str>,
     /// The thread shall end.
     pub stop: bool,
     /// The thread has ended.
@@ -36,8 +43,7 @@ pub struct State {
 
 /// One device over time.
 struct Watched {
-    /// The card it is a part of, or is.
-    card: GpuId,
+    place: Place,
     model: String,
     window: Window,
     memory_used: Option<u64>,
@@ -50,11 +56,14 @@ impl Shared {
         Self {
             state: Mutex::new(State {
                 cards: BTreeMap::new(),
+                polls: 0,
+                drained: 0,
                 down: Some(TelemetryError::Starting),
                 answered: now,
                 begun: None,
                 wanted: None,
                 released: None,
+                lacking: Vec::new(),
                 stop: false,
                 ended: false,
             }),
@@ -90,14 +99,16 @@ impl State {
     /// A poll that was begun at `begun` read these cards.
     pub fn polled(&mut self, begun: Instant, cards: Vec<Card>, memory: &mut Memory) {
         self.down = None;
+        self.polls += 1;
         self.attempted(begun);
         // A stand-in disappears with the card's true name; a card does not just disappear.
         self.cards.retain(|_, watched| {
-            !watched.card.0.starts_with(UNKNOWN) || cards.iter().any(|card| card.id == watched.card)
+            !watched.place.card.0.starts_with(UNKNOWN)
+                || cards.iter().any(|card| card.id == watched.place.card)
         });
         for watched in self.cards.values_mut() {
-            if !cards.iter().any(|card| card.id == watched.card) {
-                watched.lost(begun, "NVML does not list this card any more");
+            if !cards.iter().any(|card| card.id == watched.place.card) {
+                watched.lost(self.polls, begun, "NVML does not list this card any more");
             }
         }
         for card in cards {
@@ -106,26 +117,29 @@ impl State {
     }
 
     fn take(&mut self, card: Card, memory: &mut Memory) {
-        let Card { id: whole, at, parts } = card;
+        let Card { id: whole, index, at, parts } = card;
+        let place = |instance| Place { card: whole.clone(), index, instance };
         let parts = match parts {
             Ok(parts) => parts,
             Err(unread) => {
-                if !self.cards.values().any(|watched| watched.card == whole) {
-                    self.cards.insert(whole.clone(), Watched::new(whole.clone(), at));
+                if !self.cards.values().any(|watched| watched.place.card == whole) {
+                    self.cards.insert(whole.clone(), Watched::new(place(None), at));
                 }
-                let lost = self.cards.values_mut().filter(|watched| watched.card == whole);
-                lost.for_each(|watched| watched.lost(at, &unread.reason));
+                let lost = self.cards.values_mut().filter(|watched| watched.place.card == whole);
+                lost.for_each(|watched| watched.lost(self.polls, at, &unread.reason));
                 return;
             }
         };
         // The card tells of itself what it is divided into: what it does not name exists no more.
-        self.cards.retain(|id, watched| watched.card != whole || parts.iter().any(|part| part.id == *id));
+        self.cards
+            .retain(|id, watched| watched.place.card != whole || parts.iter().any(|part| part.id == *id));
         for part in parts {
-            let new = || Watched::new(whole.clone(), at);
+            let new = || Watched::new(place(part.instance), at);
             let watched = self.cards.entry(part.id.clone()).or_insert_with(new);
+            watched.place = place(part.instance);
             match part.answers {
-                Err(reason) => watched.lost(at, &reason),
-                Ok(answers) => watched.take(&part.id, at, answers, memory),
+                Err(reason) => watched.lost(self.polls, at, &reason),
+                Ok(answers) => watched.take(&part.id, self.polls, at, answers, memory),
             }
         }
     }
@@ -181,17 +195,27 @@ impl State {
         }
     }
 
-    /// The cards, each seen through `look` (which may or may not begin a new window).
-    pub fn readings(&mut self, look: fn(&mut Window) -> Seen) -> Vec<DeviceReading> {
-        let cards = self.cards.iter_mut();
-        cards.map(|(id, watched)| watched.reading(id, look)).collect()
+    /// What the cards did after the poll number `mark`; without one in the newest poll alone. A mark that
+    /// was never given, or is of too long ago, is told all that is kept.
+    pub fn since(&self, mark: Option<Mark>) -> Handout {
+        let forgotten = self.cards.values().map(|watched| watched.window.forgotten()).max();
+        let known = |mark: &Mark| (forgotten.unwrap_or(0)..=self.polls).contains(mark);
+        let continues = mark.is_none_or(|mark| known(&mark));
+        let mark = mark.map_or(self.polls.saturating_sub(1), |mark| if known(&mark) { mark } else { 0 });
+        let devices = self.cards.iter().map(|(id, watched)| watched.reading(id, mark)).collect();
+        Handout { devices, mark: self.polls, continues }
+    }
+
+    /// The newest poll that was made by `then`.
+    pub fn made_by(&self, then: Instant) -> Mark {
+        self.cards.values().map(|watched| watched.window.made_by(then)).max().unwrap_or(self.polls)
     }
 }
 
 impl Watched {
-    fn new(card: GpuId, now: Instant) -> Self {
+    fn new(place: Place, now: Instant) -> Self {
         Self {
-            card,
+            place,
             model: String::new(),
             window: Window::new(now),
             memory_used: None,
@@ -199,13 +223,13 @@ impl Watched {
         }
     }
 
-    fn lost(&mut self, at: Instant, reason: &str) {
-        self.window.add(at, Poll::unreadable(reason));
+    fn lost(&mut self, mark: Mark, at: Instant, reason: &str) {
+        self.window.add(mark, at, Poll::unreadable(reason));
         self.memory_used = None;
         self.holders = Err(reason.to_owned());
     }
 
-    fn take(&mut self, id: &GpuId, at: Instant, answers: Answers, memory: &mut Memory) {
+    fn take(&mut self, id: &GpuId, mark: Mark, at: Instant, answers: Answers, memory: &mut Memory) {
         let poll = match answers.signals {
             Err(reason) => Poll::unreadable(reason),
             Ok(signals) => {
@@ -213,14 +237,14 @@ impl Watched {
                 signals.judge(cursors, self.window.unwatched(at))
             }
         };
-        self.window.add(at, poll);
+        self.window.add(mark, at, poll);
         self.model = answers.model.unwrap_or_else(|| std::mem::take(&mut self.model));
         self.memory_used = answers.held.memory_used;
         self.holders = answers.held.holders;
     }
 
-    fn reading(&mut self, id: &GpuId, look: fn(&mut Window) -> Seen) -> DeviceReading {
-        let seen = look(&mut self.window);
+    fn reading(&self, id: &GpuId, mark: Mark) -> DeviceReading {
+        let seen = self.window.since(mark);
         let count = self.holders.as_ref().ok().map(Vec::len);
         DeviceReading {
             sample: GpuSample {
@@ -235,6 +259,7 @@ impl Watched {
                 largest_gap: seen.largest_gap,
                 unreadable: seen.unreadable,
             },
+            place: self.place.clone(),
             holders: self.holders.clone(),
         }
     }

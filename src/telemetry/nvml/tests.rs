@@ -67,7 +67,7 @@ enum Source {
 fn watched(bursts: &Bursts, source: Source, poll: u64) -> Vec<Seen> {
     let start = Instant::now();
     let (mut window, mut cursors, mut seen) = (Window::new(start), Cursors::default(), vec![]);
-    let (mut now, mut before, mut polls) = (0, 0, 0);
+    let (mut now, mut before, mut polls, mut told) = (0, 0, 0, 0);
     while now < HOURS * 6 * TEN_MINUTES {
         polls += 1;
         now += poll + (polls % 7) * 13_000;
@@ -83,9 +83,9 @@ fn watched(bursts: &Bursts, source: Source, poll: u64) -> Vec<Seen> {
         };
         let at = start + Duration::from_micros(now);
         let poll = signals.judge(&mut cursors, window.unwatched(at));
-        window.add(at, poll);
+        window.add(polls, at, poll);
         if now / TEN_MINUTES > before / TEN_MINUTES {
-            seen.push(window.drain());
+            seen.push(window.since(std::mem::replace(&mut told, polls)));
         }
         before = now;
     }

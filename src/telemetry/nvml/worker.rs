@@ -13,6 +13,7 @@ use super::NvmlSettings;
 use super::gpm::Samples;
 use super::read::{self, Memory};
 use super::state::{Shared, State};
+use super::symbols;
 use super::words::words;
 
 /// The longest wait between attempts to open NVML.
@@ -37,6 +38,7 @@ pub fn run(shared: &Arc<Shared>, settings: &NvmlSettings) {
         match open(settings) {
             Ok(nvml) => {
                 memory.reopened();
+                shared.update(|state| note(state, symbols::lacking(&nvml)));
                 if poll_until_lost(&nvml, shared, settings, &mut memory, &mut reopen) {
                     retry = settings.poll;
                 }
@@ -61,6 +63,14 @@ fn released(shared: &Shared, begun: Instant) -> bool {
     // Not for long at a time, so that the reason stays true and the request may change.
     pause(shared, rest.min(Duration::from_secs(1)), false);
     true
+}
+
+/// Says what is off for lack of a call, once for each library.
+fn note(state: &mut State, lacking: Vec<&'static str>) {
+    for words in lacking.iter().filter(|words| !state.lacking.contains(words)) {
+        tracing::warn!("the driver's library is an old one: {words}");
+    }
+    state.lacking = lacking;
 }
 
 fn open(settings: &NvmlSettings) -> Result<Nvml, String> {

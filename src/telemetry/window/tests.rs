@@ -1,5 +1,27 @@
 use super::*;
 
+/// A window with one reader.
+struct Watched {
+    window: Window,
+    polls: Mark,
+    told: Mark,
+}
+
+impl Watched {
+    fn new(now: Instant) -> Self {
+        Self { window: Window::new(now), polls: 0, told: 0 }
+    }
+
+    fn add(&mut self, now: Instant, poll: Poll) {
+        self.polls += 1;
+        self.window.add(self.polls, now, poll);
+    }
+
+    fn drain(&mut self) -> Seen {
+        self.window.since(std::mem::replace(&mut self.told, self.polls))
+    }
+}
+
 const SECOND: Duration = Duration::from_secs(1);
 
 fn read(percent: f64, reach: Duration) -> Poll {
@@ -13,7 +35,7 @@ fn sm(seen: &Seen) -> Option<f64> {
 #[test]
 fn polls_that_reach_back_to_each_other_leave_no_gap() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     for i in 1..=30 {
         window.add(start + 2 * i * SECOND, read(0.0, 2 * SECOND));
     }
@@ -25,17 +47,17 @@ fn polls_that_reach_back_to_each_other_leave_no_gap() {
 #[test]
 fn the_peak_counts_and_not_the_last_reading() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     for (i, percent) in [0.0, 80.0, 0.0].into_iter().enumerate() {
         window.add(start + (i as u32 + 1) * SECOND, read(percent, SECOND));
     }
-    assert_eq!(sm(&window.peek()), Some(0.8));
+    assert_eq!(sm(&window.drain()), Some(0.8));
 }
 
 #[test]
 fn a_poll_that_reaches_back_too_little_leaves_a_gap() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     window.add(start + 30 * SECOND, read(0.0, 10 * SECOND));
     let seen = window.drain();
     assert_eq!((seen.covered, seen.largest_gap), (10 * SECOND, 20 * SECOND));
@@ -44,7 +66,7 @@ fn a_poll_that_reaches_back_too_little_leaves_a_gap() {
 #[test]
 fn no_poll_covers_more_than_the_time_that_passed() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     window.add(start + SECOND, read(0.0, 10 * SECOND));
     assert_eq!(window.drain().covered, SECOND);
 }
@@ -52,7 +74,7 @@ fn no_poll_covers_more_than_the_time_that_passed() {
 #[test]
 fn a_zero_read_before_the_card_was_lost_is_no_proof_of_rest() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     window.add(start + SECOND, read(0.0, SECOND));
     window.add(start + 2 * SECOND, Poll::unreadable("lost"));
     let seen = window.drain();
@@ -63,7 +85,7 @@ fn a_zero_read_before_the_card_was_lost_is_no_proof_of_rest() {
 #[test]
 fn work_seen_before_the_card_was_lost_is_not_forgotten() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     window.add(start + SECOND, read(70.0, SECOND));
     window.add(start + 2 * SECOND, Poll::unreadable("lost"));
     let seen = window.drain();
@@ -74,7 +96,7 @@ fn work_seen_before_the_card_was_lost_is_not_forgotten() {
 #[test]
 fn an_outage_grows_over_the_windows_it_spans() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     window.add(start + 50 * SECOND, Poll::unreadable("lost"));
     assert_eq!(window.drain().largest_gap, 50 * SECOND);
     window.add(start + 100 * SECOND, Poll::unreadable("lost"));
@@ -85,7 +107,7 @@ fn an_outage_grows_over_the_windows_it_spans() {
 #[test]
 fn a_ring_that_reaches_over_a_failed_poll_heals_it() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     window.add(start + 2 * SECOND, Poll::unreadable("busy"));
     window.add(start + 4 * SECOND, read(0.0, 4 * SECOND));
     let seen = window.drain();
@@ -96,7 +118,7 @@ fn a_ring_that_reaches_over_a_failed_poll_heals_it() {
 #[test]
 fn two_looks_without_a_poll_between_are_not_two_readings_of_zero() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     window.add(start + SECOND, read(0.0, SECOND));
     window.drain();
     let seen = window.drain();
@@ -107,7 +129,7 @@ fn two_looks_without_a_poll_between_are_not_two_readings_of_zero() {
 #[test]
 fn draining_often_covers_no_less_than_draining_once() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     let mut covered = Duration::ZERO;
     for i in 1..=10 {
         window.add(start + 2 * i * SECOND, read(0.0, 2 * SECOND));
@@ -119,7 +141,7 @@ fn draining_often_covers_no_less_than_draining_once() {
 #[test]
 fn an_engine_that_failed_once_keeps_what_it_showed() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     for (i, value) in [Ratio::percent(9.0), None].into_iter().enumerate() {
         let engines = BTreeMap::from([(Engine::Encode, value)]);
         let poll = Poll { engines, ..read(0.0, SECOND) };
@@ -131,10 +153,48 @@ fn an_engine_that_failed_once_keeps_what_it_showed() {
 #[test]
 fn an_engine_that_rested_before_it_failed_is_not_known_to_rest() {
     let start = Instant::now();
-    let mut window = Window::new(start);
+    let mut window = Watched::new(start);
     for (i, value) in [Ratio::percent(0.0), None].into_iter().enumerate() {
         let engines = BTreeMap::from([(Engine::Tensor, value)]);
         window.add(start + (i as u32 + 1) * SECOND, Poll { engines, ..read(0.0, SECOND) });
     }
     assert_eq!(window.drain().engines, BTreeMap::from([(Engine::Tensor, None)]));
+}
+
+#[test]
+fn each_of_two_readers_is_told_the_whole_of_its_own_time() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    for (i, percent) in [0.0, 80.0, 0.0, 0.0].into_iter().enumerate() {
+        window.add(i as u64 + 1, start + (i as u32 + 1) * SECOND, read(percent, SECOND));
+    }
+    let told = |mark| {
+        let seen = window.since(mark);
+        (sm(&seen), seen.covered)
+    };
+    assert_eq!(told(0), (Some(0.8), 4 * SECOND));
+    assert_eq!(told(1), (Some(0.8), 3 * SECOND), "whatever another one was told");
+    assert_eq!(told(2), (Some(0.0), 2 * SECOND));
+}
+
+#[test]
+fn polls_of_long_ago_are_forgotten_and_that_is_known() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    for i in 1..=400 {
+        window.add(i, start + 2 * i as u32 * SECOND, read(if i == 1 { 80.0 } else { 0.0 }, 2 * SECOND));
+    }
+    assert_eq!(window.forgotten(), 99, "what is older than ten minutes");
+    let seen = window.since(0);
+    assert_eq!((sm(&seen), seen.covered), (Some(0.0), 602 * SECOND));
+}
+
+#[test]
+fn however_fast_polls_come_only_so_many_are_kept() {
+    let start = Instant::now();
+    let mut window = Window::new(start);
+    for i in 1..=5000 {
+        window.add(i, start, read(0.0, SECOND));
+    }
+    assert_eq!(window.forgotten(), 5000 - 4096);
 }

@@ -1,0 +1,76 @@
+#![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
+
+use std::time::Duration;
+
+use super::*;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+fn sample(sm: Option<f64>) -> GpuSample {
+    GpuSample {
+        id: GpuId("GPU-1".to_owned()),
+        model: "A100".to_owned(),
+        sm: sm.and_then(Ratio::reading),
+        dram: sm.and_then(Ratio::reading),
+        engines: BTreeMap::new(),
+        memory_used: None,
+        processes: None,
+        covered: Duration::ZERO,
+        largest_gap: Duration::ZERO,
+        unreadable: None,
+    }
+}
+
+fn ring(readings: impl IntoIterator<Item = (i64, Option<f64>)>) -> Ring {
+    let mut ring = Ring::new(at(0));
+    for (seconds, sm) in readings {
+        ring.add(&sample(sm), at(seconds));
+    }
+    ring
+}
+
+#[test]
+fn one_busy_second_survives_a_day_of_thinning() {
+    let ring = ring((0..5760).map(|n| (n * 15, Some(if n == 17 { 0.83 } else { 0.0 }))));
+    let past = ring.since(at(0));
+    assert!(past.len() <= SLOTS, "{}", past.len());
+    let peaks: Vec<_> = past.iter().filter(|stretch| stretch.sm > Some(0.0)).collect();
+    assert_eq!(peaks.len(), 1);
+    assert_eq!(peaks[0].sm, Some(0.83));
+    assert!(peaks[0].from <= at(17 * 15) && at(17 * 15) < peaks[0].to);
+    assert!(past.iter().all(|stretch| !stretch.holes));
+}
+
+#[test]
+fn what_could_not_be_read_is_no_zero() {
+    let past = ring([(0, Some(0.0)), (15, None), (30, Some(0.0))]).since(at(0));
+    let seen: Vec<_> = past.iter().map(|stretch| (stretch.sm, stretch.holes)).collect();
+    assert_eq!(seen, [(Some(0.0), false), (None, true), (Some(0.0), false)]);
+}
+
+#[test]
+fn time_without_any_look_is_a_hole_also_after_thinning() {
+    let before = (0..20).map(|n| (n * 15, Some(0.5)));
+    let after = (400..420).map(|n| (n * 15, Some(0.0)));
+    let past = ring(before.chain(after)).since(at(0));
+    let middle = past.iter().filter(|s| s.from > at(20 * 15) && s.to < at(400 * 15));
+    assert!(middle.clone().count() > 50);
+    assert!(middle.clone().all(|stretch| stretch.sm.is_none() && stretch.holes));
+}
+
+#[test]
+fn what_is_older_than_a_day_is_gone() {
+    let day = 24 * 3600;
+    let past = ring([(0, Some(1.0)), (day, Some(0.0)), (day + 60, Some(0.0))]).since(at(0));
+    assert!(past.iter().all(|stretch| stretch.sm != Some(1.0)));
+    let past = ring([(0, Some(1.0)), (40 * day, Some(0.0))]).since(at(0));
+    assert_eq!(past.len(), 1);
+}
+
+#[test]
+fn the_least_activity_is_not_nothing() {
+    let past = ring([(0, Some(0.0001))]).since(at(0));
+    assert_eq!(past[0].sm, Some(0.001));
+}

@@ -1,0 +1,233 @@
+//! What of the last cycle is kept for the pages. There may be thousands of servers without a card, so of
+//! those only a line is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::cycle::CycleReport;
+use crate::domain::{ServerId, UserName};
+use crate::executor::AddressBook;
+use crate::message::reasons;
+use crate::observer::Card;
+use crate::policy::{
+    self, Decision, Freeze, FreezeChange, Giver, Grant, Keep, Ledger, Offers, Policy, Record, Session,
+    Verdict,
+};
+
+/// The last cycle.
+#[derive(Debug)]
+pub struct Last {
+    /// When it began.
+    pub at: Timestamp,
+    /// When the Hub's list last came.
+    pub listed: Option<Timestamp>,
+    /// When the cards could last be read.
+    pub read: Option<Timestamp>,
+    /// How many wait for a card, where a source tells.
+    pub waiting: Option<u32>,
+    /// What keeps the service from doing its work.
+    pub troubles: Vec<String>,
+    /// The brake, when it is on.
+    pub freeze: Option<Freeze>,
+    /// Every card and who holds it.
+    pub cards: Vec<Card>,
+    /// The sessions that hold a card, or about which there is something to do, by server.
+    pub sessions: Vec<Known>,
+    /// The other servers, by server.
+    pub others: Vec<Other>,
+    /// The keeps of the last days, which say what is left of an owner's budget.
+    pub keeps: BTreeMap<UserName, Vec<Grant>>,
+    /// How many servers were found busy, idle, unknown and protected.
+    pub verdicts: BTreeMap<&'static str, usize>,
+}
+
+/// Everything about one session.
+#[derive(Debug)]
+pub struct Known {
+    /// As it was seen.
+    pub session: Session,
+    /// What was decided.
+    pub decision: Decision,
+    /// What is remembered.
+    pub record: Option<Record>,
+    /// Whether it is idle and nobody could be told.
+    pub no_address: bool,
+}
+
+/// A line about a server of which no card is known.
+#[derive(Debug)]
+pub struct Other {
+    /// Which.
+    pub server: ServerId,
+    /// What it is taken for, in a word.
+    pub verdict: &'static str,
+    /// And why: mostly the same few sentences.
+    pub why: Arc<str>,
+    /// Whether it certainly holds no card.
+    pub no_card: bool,
+    /// Whether it computes on the CPU.
+    pub computes: bool,
+}
+
+impl Last {
+    /// What a report leaves; without a list of servers the last ones are still shown.
+    pub fn of(
+        report: CycleReport,
+        ledger: &Ledger,
+        book: Option<&AddressBook>,
+        cpu_cores: f64,
+        before: Option<Self>,
+    ) -> Self {
+        let freeze = match &report.plan.freeze {
+            FreezeChange::Begins(_) | FreezeChange::Holds(_) => ledger.freeze.clone(),
+            FreezeChange::None | FreezeChange::Ends => None,
+        };
+        let was = before.as_ref().map(|last| (last.listed, last.read));
+        let (listed, read) = was.unwrap_or_default();
+        let telemetry_down = report.snapshot.telemetry_down.is_some();
+        let mut last = Self {
+            at: report.at,
+            listed: if report.snapshot.sessions.is_ok() { Some(report.at) } else { listed },
+            read: if telemetry_down { read } else { Some(report.at) },
+            waiting: report.snapshot.waiting,
+            troubles: report.troubles,
+            freeze,
+            cards: report.cards,
+            sessions: Vec::new(),
+            others: Vec::new(),
+            keeps: ledger.keeps.clone(),
+            verdicts: BTreeMap::new(),
+        };
+        match report.snapshot.sessions {
+            Ok(sessions) => last.take(sessions, report.plan.decisions, ledger, book, cpu_cores),
+            Err(_) => {
+                if let Some(before) = before {
+                    (last.sessions, last.others) = (before.sessions, before.others);
+                }
+            }
+        }
+        last
+    }
+
+    fn take(
+        &mut self,
+        sessions: Vec<Session>,
+        decisions: Vec<Decision>,
+        ledger: &Ledger,
+        book: Option<&AddressBook>,
+        cpu_cores: f64,
+    ) {
+        let mut decided: BTreeMap<ServerId, Decision> = BTreeMap::new();
+        for decision in decisions {
+            *self.verdicts.entry(reasons::verdict_word(&decision.judgement.verdict)).or_default() += 1;
+            decided.insert(decision.server.clone(), decision);
+        }
+        let mut sentences = BTreeSet::new();
+        for session in sessions {
+            let Some(decision) = decided.remove(&session.server.id) else { continue };
+            let holds = session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty());
+            let record = ledger.records.get(&session.server.id);
+            let kept = record.is_some_and(|record| record.keep.is_some() || record.warning.is_some());
+            if holds || kept || decision.action.is_some() || decision.held_back.is_some() {
+                let idle = matches!(decision.judgement.verdict, Verdict::Idle(_));
+                let unknown_address =
+                    |book: &AddressBook| !book.needs_auth_state() && book.find(&session.server).is_none();
+                let told = record.is_some_and(|record| record.admins_told.is_some());
+                let no_address = told || idle && book.is_some_and(unknown_address);
+                self.sessions.push(Known { session, decision, record: record.cloned(), no_address });
+            } else {
+                self.others.push(Other::of(&session, &decision, cpu_cores, &mut sentences));
+            }
+        }
+        self.sessions.sort_by(|a, b| a.session.server.id.cmp(&b.session.server.id));
+        self.sessions.shrink_to_fit();
+        self.others.sort_by(|a, b| a.server.cmp(&b.server));
+        self.others.shrink_to_fit();
+    }
+
+    /// What is known of one session with cards.
+    pub fn known(&self, server: &ServerId) -> Option<&Known> {
+        let found = self.sessions.binary_search_by(|known| known.session.server.id.cmp(server));
+        found.ok().map(|index| &self.sessions[index])
+    }
+
+    /// What `giver` may choose for a server now.
+    pub fn offers(&self, known: &Known, policy: &Policy, giver: &Giver, now: Timestamp) -> Offers {
+        let id = &known.session.server.id;
+        policy::offers(&self.ledger_of(known), policy, id, giver, now)
+    }
+
+    /// Takes over a keep that was given since the last look.
+    pub fn kept(&mut self, server: &ServerId, keep: Keep) {
+        let Ok(index) = self.sessions.binary_search_by(|known| known.session.server.id.cmp(server)) else {
+            return;
+        };
+        let mut ledger = self.ledger_of(&self.sessions[index]);
+        ledger.kept(server, keep);
+        self.sessions[index].record = ledger.records.remove(server);
+        self.keeps.extend(ledger.keeps);
+    }
+
+    /// As much of the ledger as one session's keeps depend on.
+    fn ledger_of(&self, known: &Known) -> Ledger {
+        let id = &known.session.server.id;
+        let mine = self.keeps.get(&id.user).map(|grants| (id.user.clone(), grants.clone()));
+        Ledger {
+            records: known.record.iter().map(|record| (id.clone(), record.clone())).collect(),
+            keeps: mine.into_iter().collect(),
+            ..Ledger::default()
+        }
+    }
+
+    /// A server without a known card.
+    pub fn other(&self, server: &ServerId) -> Option<&Other> {
+        let found = self.others.binary_search_by(|other| other.server.cmp(server));
+        found.ok().map(|index| &self.others[index])
+    }
+}
+
+impl Known {
+    /// The keep in force at `now`.
+    pub fn kept(&self, now: Timestamp) -> Option<&Keep> {
+        self.record.as_ref()?.keep.as_ref().filter(|keep| now < keep.until)
+    }
+
+    /// When it will be stopped, where that was promised and nothing has come in between.
+    pub fn deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let warning = self.record.as_ref()?.warning.as_ref()?;
+        (warning.stop_follows && self.kept(now).is_none()).then_some(warning.deadline)
+    }
+
+    /// How many cards it holds, as far as that is known.
+    pub fn cards(&self) -> usize {
+        self.session.gpus.as_ref().map_or(0, Vec::len)
+    }
+}
+
+impl Other {
+    fn of(
+        session: &Session,
+        decision: &Decision,
+        cpu_cores: f64,
+        sentences: &mut BTreeSet<Arc<str>>,
+    ) -> Self {
+        let sentence = reasons::verdict(&decision.judgement.verdict);
+        let why = match sentences.get(sentence.as_str()) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let new: Arc<str> = sentence.into();
+                sentences.insert(Arc::clone(&new));
+                new
+            }
+        };
+        Self {
+            server: session.server.id.clone(),
+            verdict: reasons::verdict_word(&decision.judgement.verdict),
+            why,
+            no_card: session.gpus.as_ref().is_ok_and(Vec::is_empty),
+            computes: session.cpu.is_some_and(|cores| cores >= cpu_cores),
+        }
+    }
+}

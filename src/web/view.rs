@@ -1,0 +1,304 @@
+//! Sessions as the templates read them: every value in words, and none of it decided here.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::chart::{Chart, Mark};
+use super::status::{Known, Status};
+use super::visitor::Visitor;
+use crate::domain::{GpuSample, KernelState, UserName};
+use crate::message::{bytes_in_words, pages, reasons};
+use crate::policy::{self, Giver, Mode, Policy, ReasonNeed, Verdict, limits_of};
+
+/// One session, for its owner.
+#[derive(Debug, Serialize)]
+pub struct SessionView {
+    /// `alice/training`
+    title: String,
+    user: String,
+    server: String,
+    /// Exactly as they are, for forms.
+    raw_user: String,
+    raw_server: String,
+    started: Option<String>,
+    path: String,
+    own: bool,
+    /// `idle`, `busy`, … for the colour; the heading says it in words.
+    state: &'static str,
+    heading: String,
+    sentence: String,
+    remedy: Option<&'static str>,
+    kept: Option<String>,
+    deadline: Option<Countdown>,
+    held_back: Option<String>,
+    no_address: bool,
+    clocks: Vec<Moment>,
+    cards: Vec<CardView>,
+    keep: Option<KeepForm>,
+    stop: Option<StopForm>,
+    evidence: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Countdown {
+    iso: String,
+    words: String,
+    remaining: String,
+    passed: bool,
+}
+
+/// An instant with its name.
+#[derive(Debug, Serialize)]
+struct Moment {
+    label: &'static str,
+    words: String,
+    note: Option<String>,
+}
+
+/// A card of a session.
+#[derive(Debug, Serialize)]
+struct CardView {
+    id: String,
+    model: String,
+    memory: String,
+    now: String,
+    chart: Option<Chart>,
+}
+
+#[derive(Debug, Serialize)]
+struct KeepForm {
+    choices: Vec<Choice>,
+    /// The first of them that can be chosen.
+    first: usize,
+    possible: bool,
+    needs_reason: bool,
+    budget: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Choice {
+    value: String,
+    words: String,
+    until: String,
+    refused: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct StopForm {
+    /// In this mode the Hub's own page is the place.
+    possible: bool,
+    needs_reason: bool,
+    computes: bool,
+}
+
+impl SessionView {
+    /// One session as this visitor may see it.
+    pub fn of(known: &Known, status: &Status, visitor: &Visitor, now: Timestamp) -> Self {
+        let zone = status.zone();
+        let id = &known.session.server.id;
+        let verdict = &known.decision.judgement.verdict;
+        let idle = match verdict {
+            Verdict::Idle(idle) => Some(idle),
+            Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => None,
+        };
+        let kept = known.kept(now);
+        let policy = status.policy.as_ref();
+        let (state, heading) = match kept {
+            Some(_) => ("protected", "Kept"),
+            None => (reasons::verdict_word(verdict), pages::heading(verdict)),
+        };
+        Self {
+            title: pages::server(id),
+            user: pages::name(&id.user.0),
+            server: pages::name(&id.name.0),
+            raw_user: id.user.0.clone(),
+            raw_server: id.name.0.clone(),
+            started: known.session.server.started.map(|at| at.to_string()),
+            path: pages::session_path(id),
+            own: visitor.owns(id),
+            state,
+            heading: heading.to_owned(),
+            sentence: pages::verdict(verdict, known.cards(), now, &zone),
+            remedy: idle.map(pages::remedy),
+            kept: kept.map(|keep| {
+                let why = keep.reason.as_ref().map(|why| format!(": “{}”", pages::name(why)));
+                let until = pages::instant(keep.until, &zone);
+                format!("{} keeps it until {until}{}", pages::name(&keep.by), why.unwrap_or_default())
+            }),
+            deadline: known.deadline(now).map(|at| Countdown::to(at, now, &zone)),
+            held_back: known.decision.held_back.as_ref().map(reasons::held_back),
+            no_address: known.no_address,
+            clocks: clocks(known, now, &zone),
+            cards: cards(known, status, now, &zone),
+            keep: KeepForm::of(known, status, visitor, now),
+            stop: policy.filter(|_| visitor.may_stop(id)).map(|policy| StopForm {
+                possible: policy.mode == Mode::Enforce,
+                needs_reason: !visitor.owns(id),
+                computes: matches!(verdict, Verdict::Busy(_)),
+            }),
+            evidence: evidence(known, policy, status.last.as_ref().and_then(|last| last.waiting), &zone, now),
+        }
+    }
+}
+
+impl KeepForm {
+    fn of(known: &Known, status: &Status, visitor: &Visitor, now: Timestamp) -> Option<Self> {
+        let id = &known.session.server.id;
+        let policy = status.policy.as_ref().filter(|_| visitor.may_keep(id))?;
+        let own = visitor.owns(id);
+        let giver = if own { Giver::Owner } else { Giver::Admin(UserName(visitor.name.clone())) };
+        let zone = status.zone();
+        let offers = status.last.as_ref()?.offers(known, policy, &giver, now);
+        let choice = |choice: &policy::Choice| Choice {
+            value: reasons::length(choice.length),
+            words: pages::length(choice.length),
+            until: pages::instant(choice.until, &zone),
+            refused: choice.refused.as_ref().map(reasons::keep_refused),
+        };
+        Some(Self {
+            needs_reason: !own || offers.reason == ReasonNeed::Required,
+            possible: offers.choices.iter().any(|choice| choice.refused.is_none()),
+            first: offers.choices.iter().position(|choice| choice.refused.is_none()).unwrap_or_default(),
+            choices: offers.choices.iter().map(choice).collect(),
+            budget: own.then(|| {
+                format!(
+                    "{} of {} are left this week",
+                    pages::length(offers.left),
+                    pages::length(offers.budget)
+                )
+            }),
+        })
+    }
+}
+
+impl Countdown {
+    fn to(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Self {
+        Self {
+            iso: at.to_string(),
+            words: pages::instant(at, zone),
+            remaining: pages::length(at.duration_since(now).max(jiff::SignedDuration::ZERO)),
+            passed: at <= now,
+        }
+    }
+}
+
+fn clocks(known: &Known, now: Timestamp, zone: &TimeZone) -> Vec<Moment> {
+    let Some(clocks) = known.decision.judgement.clocks else {
+        return Vec::new();
+    };
+    let started = known.record.as_ref().map(|record| record.started);
+    let words = |at: Option<Timestamp>| match at.filter(|at| started.is_none_or(|started| *at > started)) {
+        Some(at) => pages::moment(at, now, zone),
+        None => "not since it was first seen".to_owned(),
+    };
+    let sign = known.record.as_ref().and_then(|record| record.evidence.used_by.as_ref());
+    let unwatched = clocks.card.filter(|card| Some(*card) > clocks.card_active);
+    vec![
+        Moment {
+            label: "Card last computed",
+            words: words(clocks.card_active),
+            note: unwatched.filter(|card| started.is_none_or(|started| *card > started)).map(|card| {
+                format!("the clock counts from {}, since when it was watched", pages::instant(card, zone))
+            }),
+        },
+        Moment {
+            label: "Kernel or terminal last used",
+            words: words(Some(clocks.used)),
+            note: sign.map(|sign| reasons::use_sign(Some(sign))),
+        },
+        Moment { label: "Somebody last there", words: words(Some(clocks.present)), note: None },
+    ]
+}
+
+fn cards(known: &Known, status: &Status, now: Timestamp, zone: &TimeZone) -> Vec<CardView> {
+    let Ok(gpus) = &known.session.gpus else {
+        return Vec::new();
+    };
+    let id = &known.session.server.id;
+    let marks = marks(known, now);
+    let chart = |gpu: &GpuSample| {
+        let ring = status.history.of(id, &gpu.id)?;
+        Some(Chart::of(ring, known.session.server.started, &marks, now, zone))
+    };
+    gpus.iter()
+        .map(|gpu| CardView {
+            id: pages::name(&gpu.id.0),
+            model: pages::name(&gpu.model),
+            memory: gpu.memory_used.map_or_else(|| "memory not known".to_owned(), bytes_in_words),
+            now: activity(gpu),
+            chart: chart(gpu),
+        })
+        .collect()
+}
+
+/// What a card did since the last look.
+pub fn activity(gpu: &GpuSample) -> String {
+    let percent = |ratio: Option<crate::domain::Ratio>| {
+        ratio.map_or_else(|| "not readable".to_owned(), |ratio| format!("{:.0} %", ratio.get() * 100.0))
+    };
+    format!("SM {}, memory bandwidth {}", percent(gpu.sm), percent(gpu.dram))
+}
+
+fn marks(known: &Known, now: Timestamp) -> Vec<(Mark, Timestamp)> {
+    let clocks = known.decision.judgement.clocks;
+    let warning = known.record.as_ref().and_then(|record| record.warning.as_ref());
+    let all = [
+        (Mark::Card, clocks.and_then(|clocks| clocks.card_active)),
+        (Mark::Used, clocks.map(|clocks| clocks.used)),
+        (Mark::Present, clocks.map(|clocks| clocks.present)),
+        (Mark::Warned, warning.map(|warning| warning.accepted)),
+        (Mark::Deadline, known.deadline(now)),
+    ];
+    all.into_iter().filter_map(|(mark, at)| Some((mark, at?))).collect()
+}
+
+/// What else led to the verdict.
+fn evidence(
+    known: &Known,
+    policy: Option<&Policy>,
+    waiting: Option<u32>,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    let mut row = |key: &str, value: String| rows.push((key.to_owned(), value));
+    let rule = known.decision.judgement.rule.as_deref();
+    row("Rule", rule.map_or_else(|| "none; the defaults apply".to_owned(), pages::name));
+    if let Some(policy) = policy {
+        let limits = limits_of(rule, waiting, policy);
+        let or_never =
+            |limit: Option<jiff::SignedDuration>| limit.map_or_else(|| "never".to_owned(), pages::length);
+        row("Warned after nobody and nothing", pages::length(limits.warn_after));
+        row("Warned after nothing, though connected", or_never(limits.connected_warn_after));
+        row("Warned after the card alone rested", or_never(limits.card_unused_warn_after));
+        row("Time between warning and stop", pages::length(limits.grace));
+    }
+    if let Some(started) = known.session.server.started {
+        row("Started", pages::moment(started, now, zone));
+    }
+    for held in known.session.holds.iter().filter_map(reasons::hold) {
+        row("Held by", held);
+    }
+    match &known.session.jupyter {
+        Err(why) => row("Kernels", pages::name(why)),
+        Ok(jupyter) => {
+            row("Connected clients", jupyter.connections.to_string());
+            for kernel in &jupyter.kernels {
+                let state: String = KernelState::clone(&kernel.state).into();
+                let used = kernel.last_activity.map(|at| pages::moment(at, now, zone));
+                let name = pages::name(kernel.notebook.as_deref().unwrap_or(&kernel.id));
+                let used = used.unwrap_or_else(|| "not known when".to_owned());
+                row(&format!("Kernel {name}"), format!("{}, last used {used}", pages::name(&state)));
+            }
+        }
+    }
+    if let Some(cores) = known.session.cpu {
+        row("CPU", format!("{cores:.2} cores since the last look"));
+    }
+    let warning = known.record.as_ref().and_then(|record| record.warning.as_ref());
+    if let Some(warning) = warning {
+        row("Warned", pages::moment(warning.accepted, now, zone));
+    }
+    rows
+}
