@@ -191,7 +191,7 @@ impl Last {
 impl Known {
     /// The keep in force at `now`.
     pub fn kept(&self, now: Timestamp) -> Option<&Keep> {
-        self.record.as_ref()?.keep.as_ref().filter(|keep| now < keep.until)
+        self.record.as_ref()?.keep.as_deref().filter(|keep| now < keep.until)
     }
 
     /// When it will be stopped, where that was promised and nothing has come in between.

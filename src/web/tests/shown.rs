@@ -56,7 +56,8 @@ async fn foreign_words_become_no_markup() {
         let record = known.record.as_mut().unwrap();
         let until = "2027-01-01T00:00:00Z".parse().unwrap();
         let (by, reason) = (EVIL.to_owned(), Some(EVIL.to_owned()));
-        record.keep = Some(crate::policy::Keep { until, by, at: now(), reason, cost: Default::default() });
+        let keep = crate::policy::Keep { until, by, at: now(), reason, cost: Default::default() };
+        record.keep = Some(Box::new(keep));
     });
     let mut store = crate::store::Store::open(&service._folder.path().join("ledger.sqlite")).unwrap();
     let id = crate::domain::ServerId::new(EVIL, "");
