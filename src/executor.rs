@@ -17,6 +17,7 @@ mod notice;
 mod post;
 mod setbacks;
 mod stop;
+mod unreachable;
 mod users;
 mod verified;
 

@@ -8,6 +8,7 @@ mod footprints;
 mod held;
 mod homes;
 mod kernels;
+mod one;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +17,8 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
-use url::Url;
 
-use crate::domain::{GpuSample, Jupyter, Server, ServerId, SpawnerState, UserName};
+use crate::domain::{GpuSample, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, HubError, Listing};
 use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
@@ -26,13 +26,12 @@ use crate::telemetry::ProcessTable;
 use crate::telemetry::agents::Ask;
 
 pub use cards::{Card, Cards};
+use clocks::Moment;
 pub use clocks::SlowClocks;
-use clocks::{Moment, corrected};
 use cpu::CpuMeters;
 use footprints::Footprints;
 use held::Held;
 use homes::Homes;
-use kernels::Asked;
 pub use kernels::Kernels;
 pub use source::{Resident, Source};
 
@@ -150,40 +149,6 @@ impl Observer {
         self.running.shrink_to_fit();
     }
 
-    /// Looks at one server again, just before it is stopped. `None`: the Hub knows it no longer.
-    pub async fn look_again(&self, id: &ServerId, now: Timestamp) -> Result<Option<Session>, String> {
-        let moment = Moment { at: now, began: Instant::now() };
-        let Some(mut server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
-            return Ok(None);
-        };
-        let behind = self.hub_behind(moment);
-        self.footprints(|footprints| disown(footprints, &mut server, behind));
-        let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
-        running.push((id.clone(), server.spawner.clone()));
-        let cards = self.source.look_fresh(&running, self.homes.only(&server), moment.now()).await;
-        let gpus = cards.of(&server, &self.homes);
-        let table = ProcessTable::read().ok();
-        let (jupyter, _) = self.ask(&server, table.as_ref(), moment).await;
-        let holds = cards.holds_of(id, jupyter.as_ref().ok());
-        Ok(Some(Session { server: Box::new(server), jupyter, gpus, cpu: None, holds }))
-    }
-
-    /// Asks one server, and remembers when that left a trace.
-    async fn ask(
-        &self,
-        server: &Server,
-        table: Option<&ProcessTable>,
-        moment: Moment,
-    ) -> (Result<Jupyter, String>, SignedDuration) {
-        let began = moment.now();
-        let Asked { jupyter, left_trace, dated } = self.kernels.ask(server, table).await;
-        if left_trace {
-            self.footprints(|footprints| footprints.left(server, began, moment.now()));
-        }
-        let behind = moment.behind(dated);
-        (jupyter.map(|jupyter| corrected(jupyter, behind)), behind)
-    }
-
     fn hub_behind(&self, moment: Moment) -> SignedDuration {
         moment.behind(self.hub.dated())
     }
@@ -214,16 +179,6 @@ impl Observer {
         work(&mut self.footprints.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The processes of a server, wherever they are, as they are now.
-    pub async fn processes(&self, id: &ServerId, now: Timestamp) -> Vec<Resident> {
-        self.source.look(Ask::Again, &self.running, None, now).await.processes_of(id, &self.running)
-    }
-
-    /// Those of these processes that still run.
-    pub async fn still_running(&self, before: &[Resident], now: Timestamp) -> Vec<Resident> {
-        if before.is_empty() { Vec::new() } else { self.source.still_running(before, now).await }
-    }
-
     /// Waits for a first reading of the cards where the source has to begin with one.
     pub async fn begin(&self, patience: Duration) {
         self.source.begin(patience).await;
@@ -232,41 +187,6 @@ impl Observer {
     /// Where the cards are read.
     pub fn source(&self) -> &Source {
         &self.source
-    }
-
-    /// The processes of these kernels of a server that are on a card, as they are now.
-    pub async fn on_cards(&self, id: &ServerId, kernels: &[String], now: Timestamp) -> Vec<Resident> {
-        self.source.look(Ask::Again, &self.running, None, now).await.on_cards(id, kernels, &self.running)
-    }
-
-    /// Does something to a server at the address where its kernels are asked. What that leaves at the Hub is
-    /// known as our own.
-    pub async fn at_its_address<T>(
-        &self,
-        server: &Server,
-        now: Timestamp,
-        work: impl AsyncFnOnce(&Url) -> T,
-    ) -> Result<T, &'static str> {
-        let table = ProcessTable::read().ok();
-        let address = address::of(server, table.as_ref(), self.kernels.public_url.as_ref());
-        let address = address.ok_or("its own address is not known: set hub.public_url")?;
-        let moment = Moment { at: now, began: Instant::now() };
-        let done = work(&address.base).await;
-        if address.through_proxy {
-            self.footprints(|footprints| footprints.left(server, now, moment.now()));
-        }
-        Ok(done)
-    }
-
-    /// The kernels of a server as they are now.
-    pub async fn kernels(&self, server: &Server, now: Timestamp) -> Result<Jupyter, String> {
-        let table = ProcessTable::read().ok();
-        self.ask(server, table.as_ref(), Moment { at: now, began: Instant::now() }).await.0
-    }
-
-    /// The Hub's record of one server as it is now.
-    pub async fn server(&self, id: &ServerId) -> Result<Option<Server>, HubError> {
-        self.hub.server(id).await
     }
 
     /// Asks the kernels of those servers whose verdict depends on it: a working card needs no question. By how

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -21,7 +22,7 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 """
 IMAGE = "localhost/gpu-culler-empty:1"
-FOLDERS = "bin dev etc home lib lib64 opt proc root run sbin sys tmp usr var work".split()
+FOLDERS = "bin dev etc home lib lib64 opt proc root run sbin sys tmp usr var".split()
 
 
 class Podman:
@@ -35,7 +36,8 @@ class Podman:
         settings = self.directory / "containers.conf"
         settings.write_text(SETTINGS)
         self._environment = {**os.environ, "CONTAINERS_CONF": str(settings)}
-        store = [f"--root={self.directory}/store", f"--runroot={self.directory}/run", "--storage-driver=vfs"]
+        self._run = tempfile.TemporaryDirectory(prefix="gc")  # podman takes no long path for it
+        store = [f"--root={self.directory}/store", f"--runroot={self._run.name}", "--storage-driver=vfs"]
         self._podman = ["podman", *store]
         self._service = None
 
@@ -63,6 +65,7 @@ class Podman:
         finally:
             self._service.terminate()
             self._service.wait(20)
+            self._run.cleanup()
 
 
 def process_in(container, name):

@@ -92,12 +92,13 @@ async fn a_restarted_agent_is_not_taken_for_one_that_watched_all_the_time() {
     let driver = Driver::playing(&scene(&[card("GPU-a")]));
     let agent = || Agent::new(driver.watched(), None, now).unwrap();
     let handle = Handle::new();
-    tokio::spawn(agent::serve(agent(), "127.0.0.1:0".parse().unwrap(), None, handle.clone()));
+    let first = tokio::spawn(agent::serve(agent(), "127.0.0.1:0".parse().unwrap(), None, handle.clone()));
     let at = handle.listening().await.unwrap();
     let service = reader(&format!("http://{at}/"));
     look(&service, Ask::Fresh).await;
     assert_eq!(sm(&look(&service, Ask::Next).await), Some(0.0));
     handle.shutdown();
+    first.await.unwrap().unwrap(); // the port is free
     let second = Handle::new();
     tokio::spawn(agent::serve(agent(), at, None, second.clone()));
     second.listening().await.unwrap();

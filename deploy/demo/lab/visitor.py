@@ -1,5 +1,6 @@
 """Somebody who looks at the service's pages, with a browser's cookies and without a browser."""
 
+import html
 import re
 
 import requests
@@ -34,8 +35,8 @@ class Visitor:
 
     def form(self, action, page=""):
         """The fields of the form on this page that goes there, as they stand."""
-        html = self.page(page).text
-        form = re.search(rf'<form[^>]*action="[^"]*/{action}">.*?</form>', html, re.DOTALL)
+        text = html.unescape(self.page(page).text)
+        form = re.search(rf'<form[^>]*action="[^"]*/{action}">.*?</form>', text, re.DOTALL)
         assert form, f"no form for {action} on {page}"
         return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form.group()))
 
