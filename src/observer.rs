@@ -21,7 +21,7 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{GpuSample, Server, ServerId, SpawnerState, UserName};
-use crate::hub::{Hub, HubError, Listing};
+use crate::hub::{Hub, Listing};
 use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
 use crate::telemetry::ProcessTable;

@@ -2,6 +2,7 @@
 
 mod policy;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
