@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
-use crate::message::reasons;
+use crate::message::{intent, reasons};
 use crate::observer::{Card, Observer};
 use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
@@ -62,6 +62,7 @@ impl Cycle {
             happened.extend(done);
             troubles.extend(problems);
         }
+        name_purposes(&mut happened, &plan);
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
@@ -142,6 +143,16 @@ impl Cycle {
             )
         };
         self.orphans.iter().map(words).collect()
+    }
+}
+
+/// Whose budget and work it was belongs to the record of what was done.
+fn name_purposes(happened: &mut [Happening], plan: &Plan) {
+    for happening in happened {
+        let decision = happening.server.as_ref().and_then(|server| plan.of(server));
+        if let Some(purpose) = decision.and_then(|d| intent::purpose(d.judgement.intent.as_deref())) {
+            happening.reason = format!("{} ({purpose})", happening.reason);
+        }
     }
 }
 

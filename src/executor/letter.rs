@@ -156,6 +156,8 @@ mod tests {
             limit: LimitKind::Nobody,
             deadline: at(deadline),
             waiting: None,
+            intent: None,
+            declared: None,
             kernels: None,
             save_wait: None,
         };

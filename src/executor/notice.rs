@@ -24,7 +24,8 @@ pub fn session_notice(
     };
     let save_wait = decision.save_wait;
     let notice = notice(session, &clocks, idle, record, deadline);
-    Some(SessionNotice { waiting, kernels, save_wait, ..notice })
+    let (intent, declared) = (decision.judgement.intent.clone(), decision.judgement.declared);
+    Some(SessionNotice { waiting, intent, declared, kernels, save_wait, ..notice })
 }
 
 fn notice(
@@ -50,6 +51,8 @@ fn notice(
         limit: idle.limit,
         deadline,
         waiting: None,
+        intent: None,
+        declared: None,
         kernels: None,
         save_wait: None,
     }

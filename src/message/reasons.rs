@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{bytes_in_words, foreign};
+use super::measures::age;
+use super::{bytes_in_words, duration_in_words, foreign, intent};
 use crate::domain::Hold;
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, KernelDoubt, KernelName,
@@ -136,6 +137,11 @@ fn protected(reason: &ProtectedReason) -> String {
         }
         ProtectedReason::Kept { until, by } => {
             format!("{} keeps it until {}", foreign::name(by), time(*until))
+        }
+        ProtectedReason::Declared { idle, declared, seen } => {
+            let lasted = duration_in_words(age(idle.since, *seen));
+            let left = duration_in_words(age(*seen, declared.until));
+            format!("idle for {lasted}; {}, {left} left: {}", intent::declared(*declared), self::idle(idle))
         }
     }
 }

@@ -35,6 +35,8 @@ fn session(server: ServerId) -> SessionNotice {
         limit: LimitKind::Nobody,
         deadline: at("11:10:37"),
         waiting: None,
+        intent: None,
+        declared: None,
         kernels: None,
         save_wait: None,
     }

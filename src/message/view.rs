@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
-    foreign, measures, pages, reasons, sentences,
+    foreign, intent, measures, pages, reasons, sentences,
 };
 use crate::domain::{Hold, ServerId};
 use crate::policy::LimitKind;
@@ -216,6 +216,8 @@ fn rows(session: &SessionNotice, now: Timestamp, zone: &TimeZone) -> Vec<Row> {
     };
     rows.push(row("Kernel or terminal last used", used));
     rows.push(row("Last sign of anybody", clock(session.present)));
+    let declared = intent::rows(session.intent.as_deref(), session.declared, now, zone);
+    rows.extend(declared.into_iter().map(|(label, value)| row(label, value)));
     rows
 }
 

@@ -140,7 +140,7 @@ impl Match {
             && self.labels.as_ref().is_none_or(|wanted| {
                 wanted
                     .iter()
-                    .all(|(key, glob)| server.labels.get(key).is_some_and(|value| glob.is_match(value)))
+                    .all(|(key, glob)| server.labelled(key).first().is_some_and(|(_, value)| glob.is_match(value)))
             })
             && self.admin.is_none_or(|admin| admin == server.admin)
     }

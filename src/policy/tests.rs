@@ -10,6 +10,7 @@ mod demand;
 mod evidence;
 mod exemptions;
 mod idleness;
+mod intent;
 mod keeps;
 mod kernels;
 mod ladder;
@@ -71,6 +72,7 @@ fn policy() -> Policy {
         rules: Vec::new(),
         keep: KeepOffer { choices: Vec::new(), weekly_budget: hours(72), reason: ReasonNeed::Optional },
         demand: Demand::default(),
+        intents: Intents::default(),
         stop_hours: None,
         safety: Safety {
             max_stops: StopBudget::Share(0.1),

@@ -8,6 +8,7 @@ mod demand;
 mod environment;
 mod error;
 mod flags;
+mod intent;
 mod mail;
 mod policy;
 mod prometheus;
@@ -119,7 +120,7 @@ impl Sources {
             page: self.environment.page_url(public_url.as_ref()),
             metrics_are_open: file.web.metrics.is_some_and(|metrics| matches!(metrics, raw::Metrics::Open)),
             cycle,
-            hub: self.hub(&file.hub)?,
+            hub: HubSettings { chosen: intent::chosen(&file.intent)?, ..self.hub(&file.hub)? },
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url,
             source: telemetry::source(&file.telemetry, &policy)?,
@@ -162,6 +163,7 @@ impl Sources {
             concurrency: self.flags.concurrency.or(raw.concurrency).map_or(10, requests_at_once),
             request_timeout: raw.request_timeout.map_or(Duration::from_secs(30), |time| std(time.0)),
             tls: self.environment.tls(),
+            chosen: None,
         })
     }
 }

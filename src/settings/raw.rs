@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 
 pub use super::values::Length;
-use super::values::{Pattern, Share};
+use super::values::{Cap, Pattern, Share};
 pub use policy::{
     BusyKernelAction, CpuServers, Exempt, Keep, Overrides, Policy, ReasonNeed, Rule, Safety, StopAction,
     StopHours,
@@ -26,6 +26,8 @@ pub struct File {
     pub telemetry: Telemetry,
     #[serde(default)]
     pub policy: Policy,
+    #[serde(default)]
+    pub intent: Intent,
     #[serde(default)]
     pub rule: Vec<Rule>,
     #[serde(default)]
@@ -62,6 +64,18 @@ pub struct Hub {
     pub concurrency: Option<usize>,
     pub request_timeout: Option<Length>,
     pub probe_kernels: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Intent {
+    pub expected_duration_cap: Option<Cap>,
+    pub owner: Option<String>,
+    pub team: Option<String>,
+    pub project: Option<String>,
+    pub expected_duration: Option<String>,
+    pub expected_until: Option<String>,
+    pub user_options: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -8,7 +8,7 @@ use super::chart::{Chart, Mark};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
 use crate::domain::{GpuSample, KernelState, UserName};
-use crate::message::{bytes_in_words, pages, reasons};
+use crate::message::{bytes_in_words, intent, pages, reasons};
 use crate::policy::{self, Giver, Mode, Policy, ReasonNeed, Verdict, limits_of};
 
 /// One session, for its owner.
@@ -274,6 +274,9 @@ fn evidence(
         row("Warned after the card alone rested", or_never(limits.card_unused_warn_after));
         row("Time between warning and stop", pages::length(limits.grace));
     }
+    let judgement = &known.decision.judgement;
+    let declared = intent::rows(judgement.intent.as_deref(), judgement.declared, now, zone);
+    declared.into_iter().for_each(|(key, value)| row(key, value));
     if let Some(started) = known.session.server.started {
         row("Started", pages::moment(started, now, zone));
     }

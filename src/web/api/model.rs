@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::domain::{GpuSample, Ratio};
+use crate::message::intent::Declaration;
 use crate::message::reasons;
 use crate::policy::Verdict;
 use crate::store::Logged;
@@ -25,6 +26,7 @@ pub fn session(known: &Known, now: Timestamp) -> Value {
         "reason": reasons::verdict(&judgement.verdict),
         "idle_since": idle_since,
         "rule": judgement.rule,
+        "intent": Declaration::of(judgement),
         "card_clock": judgement.clocks.and_then(|clocks| clocks.card),
         "use_clock": judgement.clocks.map(|clocks| clocks.used),
         "presence_clock": judgement.clocks.map(|clocks| clocks.present),
