@@ -9,6 +9,7 @@ mod held;
 mod homes;
 mod kernels;
 mod one;
+pub mod queue;
 mod source;
 mod told;
 mod troubles;
@@ -20,12 +21,12 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::{GpuSample, Server, ServerId, SpawnerState, UserName};
+use crate::domain::{GpuSample, Queue, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, Listing};
 use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::ProcessTable;
 use crate::telemetry::agents::Ask;
+use crate::telemetry::{DemandQuery, ProcessTable};
 
 pub use cards::{Card, Cards};
 use clocks::Moment;
@@ -49,6 +50,8 @@ pub struct Observer {
     hub: Hub,
     kernels: Kernels,
     source: Source,
+    /// Asked how many wait for a card, where that is set.
+    demand: Option<DemandQuery>,
     thresholds: Thresholds,
     cpu: CpuMeters,
     /// The servers of the last look that may own a process of a machine whose cards are read.
@@ -79,6 +82,7 @@ impl Observer {
             hub,
             kernels,
             source,
+            demand: None,
             thresholds,
             cpu: CpuMeters::default(),
             running: Vec::new(),
@@ -88,15 +92,24 @@ impl Observer {
         }
     }
 
+    /// The same, which also asks how many wait for a card.
+    pub fn asking(self, demand: Option<DemandQuery>) -> Self {
+        Self { demand, ..self }
+    }
+
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
         let moment = Moment { at: now, began: Instant::now() };
-        let mut listing = self.hub.servers().await;
+        let (mut listing, waiting) = tokio::join!(self.hub.servers(), self.waiting(now));
         let hub_behind = self.hub_behind(moment);
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing, hub_behind);
         }
         let mut troubles = troubles(listing.as_ref());
+        let waiting = waiting.transpose().unwrap_or_else(|why| {
+            troubles.push(format!("who waits for a card is not known: {why}"));
+            None
+        });
         let complete = listing.as_ref().is_ok_and(Listing::is_complete);
         // What the cards did while the Hub did not answer is still wanted when it does.
         let ask = if listing.is_ok() { Ask::Next } else { Ask::Again };
@@ -143,7 +156,7 @@ impl Observer {
                 complete,
                 sessions: unlisted.map_or(Ok(sessions), Err),
                 telemetry_down: cards.down(),
-                waiting: None,
+                waiting,
             },
             cards: cards.devices,
             troubles,
@@ -161,6 +174,11 @@ impl Observer {
         let here: BTreeSet<&UserName> = may_be_here.map(|server| &server.id.user).collect();
         self.running.retain(|(id, _)| here.contains(&id.user));
         self.running.shrink_to_fit();
+    }
+
+    /// How many wait; absent where nobody is asked.
+    async fn waiting(&self, now: Timestamp) -> Option<Result<Queue, String>> {
+        Some(self.demand.as_ref()?.waiting(now).await.map(Queue::of))
     }
 
     fn hub_behind(&self, moment: Moment) -> SignedDuration {

@@ -61,9 +61,10 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
     lines.extend(clocks(decision, look.ledger.records.get(&decision.server), now));
     lines.extend(limits(&limits_of(
         decision.judgement.rule.as_deref(),
-        look.report.plan.waiting,
+        look.report.plan.waiting_for(&decision.server),
         &look.policy,
     )));
+    lines.extend(look.report.plan.waiting.as_ref().map(|queue| line("waiting", reasons::queue(queue))));
     lines.extend(ladder(look.ledger.records.get(&decision.server)));
     lines
 }

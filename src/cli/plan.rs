@@ -36,6 +36,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
                 say(&table(decisions).to_string());
             }
             say(&idle_cards(&report, &cost));
+            report.plan.waiting.iter().for_each(|queue| say(&reasons::queue(queue)));
             exempted.iter().for_each(|exempted| say(&exempt::line(exempted, &cost, report.at)));
             report.cards.iter().filter_map(shared).for_each(|line| say(&line));
             for card in report.cards.iter().filter(|card| !card.unattributed.is_empty()) {
@@ -77,7 +78,8 @@ fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
     let idle = || report.plan.decisions.iter().filter(|decision| at_rest(&decision.judgement.verdict));
     let ids: BTreeSet<&ServerId> = idle().map(|decision| &decision.server).collect();
     let sessions = || report.snapshot.sessions.iter().flatten().filter(|s| ids.contains(&s.server.id));
-    let declared = idle().filter(|decision| matches!(decision.judgement.verdict, Verdict::Protected(_))).count();
+    let declared =
+        idle().filter(|decision| matches!(decision.judgement.verdict, Verdict::Protected(_))).count();
     let declared = match declared {
         0 => String::new(),
         some => format!("; {some} of them within their declared time"),

@@ -145,7 +145,9 @@ fn instant(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     }
     let day = text.len() <= "2026-12-04".len();
     let end = match day {
-        true => text.parse::<Date>().ok()?.checked_add(1.day()).ok()?.to_datetime(jiff::civil::Time::midnight()),
+        true => {
+            text.parse::<Date>().ok()?.checked_add(1.day()).ok()?.to_datetime(jiff::civil::Time::midnight())
+        }
         false => text.parse::<DateTime>().ok()?,
     };
     end.to_zoned_datetime(zone.clone()).ok().map(|at| at.timestamp())
@@ -163,7 +165,9 @@ impl Server {
         let mut found: Vec<(&str, &str)> = self
             .labels
             .iter()
-            .filter(|(name, _)| *name == key || alike(bare(name.strip_prefix(CHOSEN).unwrap_or(name)), wanted))
+            .filter(|(name, _)| {
+                *name == key || alike(bare(name.strip_prefix(CHOSEN).unwrap_or(name)), wanted)
+            })
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
         found.sort_by(|(a, _), (b, _)| rank(a, key).cmp(&rank(b, key)).then(Ordering::Equal));

@@ -8,6 +8,7 @@ mod ids;
 mod intent;
 mod jupyter;
 mod pod;
+mod queue;
 mod server;
 
 pub use account::Account;
@@ -16,4 +17,5 @@ pub use ids::{IdError, ServerId, ServerName, UserName};
 pub use intent::{CHOSEN, Intent, IntentKeys, LONGEST_LABEL, Unreadable};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
 pub use pod::{Phase, Pod, PodName, Want};
+pub use queue::{Queue, QueueLine};
 pub use server::{Afterwards, Server, SpawnerState};

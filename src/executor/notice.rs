@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::domain::Queue;
 use crate::message::{CardNotice, SessionNotice, reasons};
 use crate::policy::{Clocks, Decision, Idle, Record, Session, Target, Verdict};
 
@@ -11,13 +12,14 @@ pub fn session_notice(
     decision: &Decision,
     record: &Record,
     deadline: Timestamp,
-    waiting: Option<u32>,
+    queue: Option<&Queue>,
 ) -> Option<SessionNotice> {
     let clocks = decision.judgement.clocks?;
     let Verdict::Idle(idle) = decision.judgement.verdict else {
         return None;
     };
-    let waiting = waiting.filter(|_| decision.judgement.for_demand());
+    let waiting = queue.filter(|_| decision.judgement.for_demand());
+    let waiting = waiting.map(|queue| queue.line_for(&decision.server));
     let kernels = match decision.target.as_ref()? {
         Target::Server => None,
         Target::Kernels(kernels) => Some(kernels.iter().map(reasons::kernel_name).collect()),

@@ -10,7 +10,9 @@ use url::Url;
 
 use super::json::{self, Fields};
 use super::spawner;
-use crate::domain::{CHOSEN, IntentKeys, LONGEST_LABEL, Server, ServerId, ServerName, SpawnerState, UserName};
+use crate::domain::{
+    CHOSEN, IntentKeys, LONGEST_LABEL, Server, ServerId, ServerName, SpawnerState, UserName,
+};
 
 /// A user and what belongs to all of the user's servers.
 pub(super) struct Owner {

@@ -57,7 +57,10 @@ pub fn rows(
             false => format!("{} left", measures::duration_in_words(measures::age(now, until))),
         };
         let capped = if is_capped { "; more was declared than may be" } else { "" };
-        ("Declared to be needed until", format!("{}, {left}{capped}", measures::instant_in_words(until, zone)))
+        (
+            "Declared to be needed until",
+            format!("{}, {left}{capped}", measures::instant_in_words(until, zone)),
+        )
     });
     let unreadable = intent.into_iter().flat_map(unreadable).map(|words| ("Declared time", words));
     named.chain(until).chain(unreadable).collect()
@@ -82,6 +85,8 @@ fn parts(intent: &Intent) -> impl Iterator<Item = (&'static str, &'static str, S
 fn unreadable(intent: &Intent) -> impl Iterator<Item = String> {
     intent.unreadable.iter().map(|it| {
         let (key, text) = (foreign::name(&it.key), foreign::name(&it.text));
-        format!("{key} `{text}` cannot be read, so it protects nothing; it is written like 8h, 3d or 2027-01-31")
+        format!(
+            "{key} `{text}` cannot be read, so it protects nothing; it is written like 8h, 3d or 2027-01-31"
+        )
     })
 }

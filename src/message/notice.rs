@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use crate::domain::{Hold, Intent, ServerId, UserName};
+use crate::domain::{Hold, Intent, QueueLine, ServerId, UserName};
 use crate::policy::{Declared, IdleKind, LimitKind, UseSign};
 
 /// What an owner has to know about all their idle sessions, for one mail.
@@ -51,8 +51,8 @@ pub struct SessionNotice {
     pub limit: LimitKind,
     /// The earliest instant of a stop.
     pub deadline: Timestamp,
-    /// How many wait for a card, where it is idle only by the limits for that.
-    pub waiting: Option<u32>,
+    /// Who waits for a card of it, where it is idle only by the limits for that.
+    pub waiting: Option<QueueLine>,
     /// What is declared of it.
     pub intent: Option<Box<Intent>>,
     /// How much of its declared time counts.

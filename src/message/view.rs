@@ -180,7 +180,7 @@ impl SessionView {
             stops: measures::deadline_in_words(session.deadline, zone),
             remedy: sentences::remedy(session.limit),
             why: sentences::why(session.kind, session.limit, session.cards.len()),
-            demand: session.waiting.map(sentences::demand),
+            demand: session.waiting.as_ref().map(|line| sentences::demand(line, zone)),
             kernels: session.kernels.as_ref().map(|names| first_few(names)),
             interrupt: session.save_wait.map(|wait| sentences::interrupt(wait.unsigned_abs())),
             since: format!("{state} for {lasted}, since {since}."),

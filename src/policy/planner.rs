@@ -18,13 +18,16 @@ pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestam
     let sessions = snapshot.sessions.as_deref().unwrap_or_default();
     let mut decisions = Vec::with_capacity(sessions.len());
     let here = sessions.iter().filter(|session| !already_stopped(session, ledger));
-    let waiting = snapshot.waiting;
-    decisions.extend(here.map(|session| decide(session, ledger, waiting, policy, now)));
+    let queue = snapshot.waiting.as_ref();
+    decisions.extend(here.map(|session| {
+        let waiting = queue.map(|queue| queue.for_server(&session.server.id));
+        decide(session, ledger, waiting, policy, now)
+    }));
     decisions.sort_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
-    no_more_than_wait(&mut decisions, ledger, waiting);
+    no_more_than_wait(&mut decisions, ledger, queue);
     let freeze = freeze(&decisions, snapshot, ledger, policy, now);
     brake(&mut decisions, &freeze, ledger, policy, now);
-    Plan { decisions, freeze, waiting }
+    Plan { decisions, freeze, waiting: snapshot.waiting.clone() }
 }
 
 fn idle_since(decision: &Decision) -> Timestamp {

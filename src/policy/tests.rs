@@ -27,8 +27,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::domain::{
-    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Ratio, Server, ServerId, SpawnerState,
-    Terminal,
+    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Queue, QueueLine, Ratio, Server, ServerId,
+    SpawnerState, Terminal,
 };
 
 const STEP: SignedDuration = SignedDuration::from_mins(5);
@@ -162,8 +162,8 @@ struct Day {
     hub: bool,
     /// Whether the mail server takes anything.
     mail: bool,
-    /// How many wait for a card.
-    waiting: Option<u32>,
+    /// Who waits for a card.
+    waiting: Option<Queue>,
     now: Timestamp,
     plan: Plan,
     events: Vec<(Timestamp, ServerId, &'static str)>,
@@ -230,7 +230,7 @@ impl Day {
             sessions: if self.hub { Ok(self.sessions.clone()) } else { Err("down".to_owned()) },
             complete: self.hub,
             telemetry_down: None,
-            waiting: self.waiting,
+            waiting: self.waiting.clone(),
         };
         self.ledger.observe(&snapshot, &self.policy);
         self.plan = plan(&snapshot, &self.ledger, &self.policy, self.now);

@@ -27,6 +27,7 @@ use url::Url;
 
 pub use agent::{AgentFlags, AgentSettings};
 pub use cost::Cost;
+pub use demand::DemandSource;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
 pub use flags::Flags;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub public_url: Option<Url>,
     /// Where the cards are read.
     pub source: Source,
+    /// Whom it is asked how many wait for a card, where anybody is.
+    pub demand: Option<DemandSource>,
     /// What is decided by.
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
@@ -124,6 +127,7 @@ impl Sources {
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url,
             source: telemetry::source(&file.telemetry, &policy)?,
+            demand: demand::source(&file.demand, file.telemetry.prometheus.as_ref(), &policy)?,
             policy,
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,

@@ -29,6 +29,8 @@ pub struct File {
     #[serde(default)]
     pub intent: Intent,
     #[serde(default)]
+    pub demand: Demand,
+    #[serde(default)]
     pub rule: Vec<Rule>,
     #[serde(default)]
     pub safety: Safety,
@@ -64,6 +66,13 @@ pub struct Hub {
     pub concurrency: Option<usize>,
     pub request_timeout: Option<Length>,
     pub probe_kernels: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demand {
+    pub promql: Option<String>,
+    pub prometheus: Option<Prometheus>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -111,7 +111,9 @@ impl<'de> Deserialize<'de> for Cap {
             "0" | "0s" => Ok(Some(SignedDuration::ZERO)),
             text => length(text).map(Some),
         };
-        deserializer.deserialize_any(Text("a length of time like \"72h\", \"0\" or \"never\"", read)).map(Self)
+        deserializer
+            .deserialize_any(Text("a length of time like \"72h\", \"0\" or \"never\"", read))
+            .map(Self)
     }
 }
 

@@ -41,7 +41,11 @@ fn a_duration_is_read_as_people_and_tools_write_it() {
         ("0s", 0),
     ] {
         let read = intent(&[("expected-duration", text)]);
-        assert_eq!((read.duration, read.unreadable.len()), (Some(SignedDuration::from_mins(minutes)), 0), "{text}");
+        assert_eq!(
+            (read.duration, read.unreadable.len()),
+            (Some(SignedDuration::from_mins(minutes)), 0),
+            "{text}"
+        );
     }
 }
 
@@ -78,25 +82,35 @@ fn an_end_is_an_instant_or_the_whole_of_a_day_in_the_zone() {
 
 #[test]
 fn keys_are_found_with_the_prefix_and_with_either_dash() {
-    for key in ["expected-duration", "expected_duration", "gpu-culler.io/expected-duration", "gpu-culler.io/expected_duration"] {
+    for key in [
+        "expected-duration",
+        "expected_duration",
+        "gpu-culler.io/expected-duration",
+        "gpu-culler.io/expected_duration",
+    ] {
         for key in [key.to_owned(), format!("user_options.{key}")] {
             assert_eq!(intent(&[(&key, "1h")]).duration, Some(SignedDuration::from_hours(1)), "{key}");
         }
     }
-    for key in ["expected-durations", "Expected-Duration", "example.com/expected-duration", "expectedduration"] {
+    for key in
+        ["expected-durations", "Expected-Duration", "example.com/expected-duration", "expectedduration"]
+    {
         assert!(intent(&[(key, "1h")]).is_empty(), "{key}");
     }
 }
 
 #[test]
 fn what_the_platform_set_wins_over_what_the_user_chose() {
-    let read = intent(&[("team", "vision"), ("user_options.team", "nobody"), ("user_options.project", "cats")]);
+    let read =
+        intent(&[("team", "vision"), ("user_options.team", "nobody"), ("user_options.project", "cats")]);
     assert_eq!((read.team.as_deref(), read.project.as_deref()), (Some("vision"), Some("cats")));
     let read = intent(&[("gpu-culler.io/team", "vision"), ("team", "k8s"), ("user_options.team", "nobody")]);
     assert_eq!(read.team.as_deref(), Some("vision"));
-    let read = intent(&[("gpu-culler.io/expected_duration", "1h"), ("user_options.expected-duration", "90h")]);
+    let read =
+        intent(&[("gpu-culler.io/expected_duration", "1h"), ("user_options.expected-duration", "90h")]);
     assert_eq!(read.duration, Some(SignedDuration::from_hours(1)));
-    let read = intent(&[("expected-duration", "??"), ("user_options.expected-duration", "2h"), ("team", " ")]);
+    let read =
+        intent(&[("expected-duration", "??"), ("user_options.expected-duration", "2h"), ("team", " ")]);
     assert_eq!((read.duration, read.unreadable.len()), (Some(SignedDuration::from_hours(2)), 0));
     assert_eq!(read.team, None);
 }
@@ -106,5 +120,7 @@ fn other_keys_can_be_named() {
     let keys = IntentKeys { team: "example.com/cost-centre".to_owned(), ..IntentKeys::default() };
     let labels = [("example.com/cost_centre", "4711"), ("team", "vision")];
     assert_eq!(Intent::of(&server(&labels), &keys, &TimeZone::UTC).team.as_deref(), Some("4711"));
-    assert!(keys.contain("expected_until") && keys.contain("example.com/cost-centre") && !keys.contain("token"));
+    assert!(
+        keys.contain("expected_until") && keys.contain("example.com/cost-centre") && !keys.contain("token")
+    );
 }

@@ -183,7 +183,11 @@ async fn of_what_users_chose_only_what_is_asked_for_is_read() {
     });
     let labels = |listing: Listing| listing.servers[0].labels.clone();
     let listing = list_one_page(json!([model])).await;
-    let expected = [("expected-until", "x".repeat(200)), ("expected_duration", "8h".to_owned()), ("team", "vision".to_owned())];
+    let expected = [
+        ("expected-until", "x".repeat(200)),
+        ("expected_duration", "8h".to_owned()),
+        ("team", "vision".to_owned()),
+    ];
     assert_eq!(labels(listing), expected.map(|(key, value)| (format!("user_options.{key}"), value)).into());
     for odd in [json!(null), json!("team"), json!([1]), json!({"team": null}), json!({"team": []})] {
         let mut model = user_model("alice");

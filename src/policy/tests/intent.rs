@@ -24,7 +24,8 @@ fn capped_at(cap: Option<SignedDuration>) -> Policy {
 fn an_idle_card_within_its_declared_time_is_shown_as_such_and_warned_of_when_it_ends() {
     let mut day = declares(&[("expected-duration", "4h"), ("team", "vision")]);
     let decision = day.until("11:00");
-    let Verdict::Protected(ProtectedReason::Declared { idle, declared, seen }) = decision.judgement.verdict else {
+    let Verdict::Protected(ProtectedReason::Declared { idle, declared, seen }) = decision.judgement.verdict
+    else {
         panic!("{:?}", decision.judgement.verdict)
     };
     assert_eq!((idle.since, idle.limit, seen), (at("08:00"), LimitKind::Nobody, at("11:00")));
@@ -113,7 +114,7 @@ fn it_stands_against_every_limit_and_whoever_waits() {
     policy.demand.when_waiting.warn_after = Some(mins(10));
     let mut day = declares_under(policy, &[("expected-duration", "5h")]);
     day.alice().works(true);
-    day.waiting = Some(7);
+    day.waiting = Some(Queue::of(7));
     let verdict = day.verdict("12:30");
     assert!(matches!(verdict, Verdict::Protected(ProtectedReason::Declared { .. })), "{verdict:?}");
     day.run("14:00");
