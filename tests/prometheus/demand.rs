@@ -60,7 +60,6 @@ async fn what_is_no_number_of_people_is_refused_with_the_expression_and_the_serv
             ("vector(3)[5m:1m]", "gives a matrix, not one number"),
             ("vector(0) / vector(0)", "gives NaN, which is no number of people"),
             ("vector(1) / vector(0)", "gives inf, which is no number of people"),
-            ("quantile(2, vector(1))", "is not whole: PromQL warning: quantile value"),
         ] {
             let said = ask(&server.url, promql).await.unwrap_err();
             assert!(said.contains(words) && said.contains(&format!("`{promql}`")), "{promql}: {said}");
@@ -122,6 +121,11 @@ async fn histograms_and_partial_answers_are_no_number() {
             r#"[{"metric":{},"value":[1764579600,"3"]}]"#,
             r#","isPartial":true"#,
             "is not whole: partial response",
+        ),
+        (
+            r#"[{"metric":{},"value":[1764579600,"3"]}]"#,
+            r#","warnings":["remote read: 503"]"#,
+            "is not whole: remote read: 503",
         ),
         (r#"[{"metric":{},"value":[1764579600,"three"]}]"#, "", "cannot be read"),
         ("7", "", "cannot be read"),
