@@ -73,9 +73,16 @@ impl Watch {
         }
     }
 
-    fn failed(&self, error: &ClusterError) {
+    fn failed(&mut self, error: &ClusterError) {
         tracing::debug!(place = self.place, %error, "pods cannot be followed just now");
-        locked(&self.seen).failed(error);
+        let mut seen = locked(&self.seen);
+        seen.failed(error);
+        // A server that came back from a backup counts from an earlier version on; and of what was silent for too
+        // long nothing is believed any more.
+        let counts_anew = matches!(error, ClusterError::Refused { .. } | ClusterError::NoApi(_));
+        if counts_anew || seen.known().is_err() {
+            self.version = None;
+        }
     }
 
     async fn step(&mut self, pods: &Api<Trimmed>) -> Result<(), ClusterError> {
