@@ -75,17 +75,18 @@ impl Watch {
 
     fn failed(&mut self, error: &ClusterError) {
         tracing::debug!(place = self.place, %error, "pods cannot be followed just now");
-        let mut seen = locked(&self.seen);
-        seen.failed(error);
-        // A server that came back from a backup counts from an earlier version on; and of what was silent for too
-        // long nothing is believed any more.
-        let counts_anew = matches!(error, ClusterError::Refused { .. } | ClusterError::NoApi(_));
-        if counts_anew || seen.known().is_err() {
+        locked(&self.seen).failed(error);
+        // A server that came back from a backup does not know our version.
+        if matches!(error, ClusterError::Refused { .. } | ClusterError::NoApi(_)) {
             self.version = None;
         }
     }
 
     async fn step(&mut self, pods: &Api<Trimmed>) -> Result<(), ClusterError> {
+        // After too long a silence it may be another server, which counts from elsewhere on.
+        if locked(&self.seen).known().is_err() {
+            self.version = None;
+        }
         let done = match self.version.clone() {
             None => self.list(pods).await,
             Some(version) => self.watch(pods, &version).await,

@@ -14,7 +14,7 @@ use wiremock::matchers::path;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::PATIENCE;
-use super::server::{Api, list_and_watch, server_pod, until};
+use super::server::{Api, list_and_watch, server_pod};
 
 #[expect(clippy::disallowed_methods, reason = "pods end in real time")]
 fn now() -> Timestamp {
@@ -123,6 +123,7 @@ async fn while_the_cluster_is_silent_sessions_in_pods_are_unknown_and_say_why() 
         tokio::time::sleep(Duration::from_millis(200)).await;
         seen = observer.observe(now()).await;
     }
+    let seen = observer.observe(now()).await;
     assert!(why(&seen, "ann").contains("nothing was heard of the pods of hub"), "{}", why(&seen, "ann"));
     assert_eq!((seen.snapshot.waiting, seen.cluster_up), (None, Some(false)));
     assert!(seen.troubles.iter().any(|trouble| trouble.contains("nothing was heard")), "{:?}", seen.troubles);
@@ -156,6 +157,9 @@ async fn a_pod_that_hangs_in_terminating_is_left_of_its_server_until_it_is_gone(
         assert!(began.elapsed() < PATIENCE, "it does not go");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    until("a new pod stands in its place", || true).await;
-    assert_ne!(observer.belongings(&server, now()).await.pod.unwrap().uid, before.pod.unwrap().uid);
+    let uid = before.pod.unwrap().uid;
+    while observer.belongings(&server, now()).await.pod.is_none_or(|pod| pod.uid == uid) {
+        assert!(began.elapsed() < PATIENCE, "the new pod is not seen");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
