@@ -1,4 +1,5 @@
-//! Who waits for a card, by the pods that no node has room for.
+//! Who waits for a card: by an expression where there is one, else by the pods that no node has room for. Whoever
+//! writes an expression knows better, so that nothing is added to it.
 //!
 //! Shorter limits are for those whose card would really serve somebody. A pod that waits is served by a card of the
 //! very resource it asks for: a slice of MIG is no whole card, nor the other way round. Where the sessions that hold
@@ -8,11 +9,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
+use super::Observer;
 use crate::domain::{Pod, Queue, QueueLine, ServerId};
 use crate::policy::Session;
 
+impl Observer {
+    /// What the expression gives, or why nothing; absent where there is none.
+    pub(super) async fn asked(&self, now: Timestamp) -> Option<Result<Queue, String>> {
+        let trouble = |why| format!("who waits for a card is not known: {why}");
+        Some(self.demand.as_ref()?.waiting(now).await.map(Queue::of).map_err(trouble))
+    }
+}
+
 /// One line for each resource that pods wait for.
-pub fn of_pods(waiting: &[Arc<Pod>], pods: &[Arc<Pod>], sessions: &[Session]) -> Queue {
+pub(super) fn of_pods(waiting: &[Arc<Pod>], pods: &[Arc<Pod>], sessions: &[Session]) -> Queue {
     let mut lines: BTreeMap<&str, QueueLine> = BTreeMap::new();
     let lacking = waiting.iter().filter(|pod| pod.deletion_timestamp.is_none() && !pod.is_over());
     for want in lacking.filter_map(|pod| pod.wants.as_ref()) {

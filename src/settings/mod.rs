@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod flags;
 mod intent;
+mod kubernetes;
 mod mail;
 mod policy;
 mod prometheus;
@@ -31,6 +32,7 @@ pub use demand::DemandSource;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
 pub use flags::Flags;
+pub use kubernetes::Kubernetes;
 pub use mail::PostSettings;
 pub use values::length;
 use values::{Limit, Pattern, Share};
@@ -56,6 +58,8 @@ pub struct Settings {
     pub source: Source,
     /// Whom it is asked how many wait for a card, where anybody is.
     pub demand: Option<DemandSource>,
+    /// The cluster in which sessions run in pods, where one is named.
+    pub kubernetes: Option<Kubernetes>,
     /// What is decided by.
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
@@ -128,6 +132,7 @@ impl Sources {
             public_url,
             source: telemetry::source(&file.telemetry, &policy)?,
             demand: demand::source(&file.demand, file.telemetry.prometheus.as_ref(), &policy)?,
+            kubernetes: file.kubernetes.as_ref().map(kubernetes::settings).transpose()?,
             policy,
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,
