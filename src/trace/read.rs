@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Expectation, GivenKeep, Line, MailState, Observation, wire};
 use crate::domain::{
-    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Queue, QueueLine, Ratio, Server, ServerId,
-    SpawnerState, Terminal,
+    Engine, GpuId, GpuSample, Hold, Jupyter, Kernel, KernelState, Past, Queue, QueueLine, Ratio, Server,
+    ServerId, SpawnerState, Terminal,
 };
 use crate::policy::{Session, Snapshot};
 
@@ -217,7 +217,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             .and_then(jupyter)
             .ok_or_else(|| "the single-user server could not be read".to_owned()),
         gpus,
-        holds: Vec::new(),
+        holds: wire.holds.into_iter().map(hold).collect(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),
         server: Box::new(Server {
             path: String::new(),
@@ -245,6 +245,11 @@ fn queue(wire: wire::Waiting) -> Queue {
         wire::Waiting::Count(count) => Queue::of(count),
         wire::Waiting::Lines(lines) => Queue { lines: lines.into_iter().map(line).collect() },
     }
+}
+
+fn hold(wire: wire::Hold) -> Hold {
+    let wire::Hold { gpu, memory_used, kernel, notebook } = wire;
+    Hold { gpu: GpuId(gpu), memory_used, kernel, notebook }
 }
 
 /// `None` where any part that tells of use could not be read.

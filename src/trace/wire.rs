@@ -98,6 +98,21 @@ pub struct Server {
     pub gpus: Option<Vec<Gpu>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<Hold>,
+}
+
+/// What of the session holds memory on which of its cards.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Hold {
+    pub gpu: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_used: Option<u64>,
+    /// `None` where it is of no kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notebook: Option<String>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::wire;
-use crate::domain::{Engine, GpuSample, Jupyter, Kernel, Queue, QueueLine, Ratio, Terminal};
+use crate::domain::{Engine, GpuSample, Hold, Jupyter, Kernel, Queue, QueueLine, Ratio, Terminal};
 use crate::policy::{Session, Snapshot};
 
 /// The first line of a trace.
@@ -58,7 +58,13 @@ fn server(session: &Session) -> wire::Server {
         jupyter: session.jupyter.as_ref().ok().map(jupyter),
         gpus: session.gpus.as_ref().ok().map(|gpus| gpus.iter().map(gpu).collect()),
         cpu: session.cpu,
+        holds: session.holds.iter().map(hold).collect(),
     }
+}
+
+fn hold(hold: &Hold) -> wire::Hold {
+    let Hold { gpu, memory_used, kernel, notebook } = hold.clone();
+    wire::Hold { gpu: gpu.0, memory_used, kernel, notebook }
 }
 
 fn jupyter(jupyter: &Jupyter) -> wire::Jupyter {
