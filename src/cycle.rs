@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::domain::Pod;
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
-use crate::message::reasons;
+use crate::message::{intent, reasons};
 use crate::observer::{Card, Observer};
 use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Record, Snapshot, Verdict, plan};
 use crate::store::StoreError;
@@ -70,6 +70,7 @@ impl Cycle {
             happened.extend(done);
             troubles.extend(problems);
         }
+        name_purposes(&mut happened, &plan);
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
@@ -156,6 +157,16 @@ impl Cycle {
             format!("a server was stopped, but this of it lives on: {}; see to it by hand", orphan.left)
         };
         self.orphans.iter().map(words).collect()
+    }
+}
+
+/// Whose budget and work it was belongs to the record of what was done.
+fn name_purposes(happened: &mut [Happening], plan: &Plan) {
+    for happening in happened {
+        let decision = happening.server.as_ref().and_then(|server| plan.of(server));
+        if let Some(purpose) = decision.and_then(|d| intent::purpose(d.judgement.intent.as_deref())) {
+            happening.reason = format!("{} ({purpose})", happening.reason);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::notice::session_notice;
 use super::verified::{Orphan, Stopped, send_and_verify};
 use super::{Clock, Executor, Happening, Inbox, Journal, kernels};
-use crate::domain::{Server, ServerId};
+use crate::domain::{Queue, Server, ServerId};
 use crate::hub::{KernelStopper, Stopper};
 use crate::message::{SessionNotice, reasons};
 use crate::observer::Observer;
@@ -60,7 +60,7 @@ impl Executor {
         let Some(stopper) = &self.stopper else {
             return Ok(Vec::new());
         };
-        let waiting = plan.waiting;
+        let waiting = plan.waiting.as_ref();
         let (kernels, inbox) = (self.kernels.as_ref(), &self.inbox);
         let means = Means { waiting, policy, observer, stopper, kernels, inbox, clock };
         let means = &means;
@@ -146,7 +146,7 @@ fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
 
 /// What one stop is decided by, and with what it is done.
 struct Means<'a> {
-    waiting: Option<u32>,
+    waiting: Option<&'a Queue>,
     policy: &'a Policy,
     observer: &'a Observer,
     stopper: &'a Stopper,
@@ -228,7 +228,7 @@ fn still_due(
         sessions: Ok(vec![session.clone()]),
         complete: false,
         telemetry_down: None,
-        waiting,
+        waiting: waiting.cloned(),
     };
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);

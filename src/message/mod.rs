@@ -7,6 +7,7 @@
 mod announcement;
 mod ending;
 mod foreign;
+pub mod intent;
 mod measures;
 mod news;
 mod notice;

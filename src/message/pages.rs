@@ -95,6 +95,7 @@ pub fn heading(verdict: &Verdict) -> &'static str {
         Verdict::Protected(ProtectedReason::NoCard) => "Holds no card",
         Verdict::Protected(ProtectedReason::Exempt { .. }) => "Exempt",
         Verdict::Protected(ProtectedReason::Kept { .. }) => "Kept",
+        Verdict::Protected(ProtectedReason::Declared { .. }) => "Idle, within its declared time",
     }
 }
 
@@ -124,6 +125,14 @@ pub fn verdict(verdict: &Verdict, cards: usize, now: Timestamp, zone: &TimeZone)
         }
         Verdict::Protected(ProtectedReason::Kept { until, by }) => {
             format!("{} keeps it until {}.", foreign::name(by), instant(*until, zone))
+        }
+        Verdict::Protected(ProtectedReason::Declared { idle, declared, .. }) => {
+            let left = measures::duration_in_words(measures::age(now, declared.until));
+            let until = instant(declared.until, zone);
+            format!(
+                "{} It was declared to be needed until {until} ({left} left), so it is left alone until then.",
+                at_rest(idle, cards, now, zone)
+            )
         }
     }
 }

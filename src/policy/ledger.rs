@@ -189,7 +189,8 @@ impl Ledger {
                 Verdict::Busy(_) | Verdict::Protected(_) => false,
                 Verdict::Unknown(_) => continue,
             };
-            let protected = matches!(decision.judgement.verdict, Verdict::Protected(_));
+            let verdict = &decision.judgement.verdict;
+            let protected = matches!(verdict, Verdict::Protected(_)) && verdict.at_rest().is_none();
             let now = (idle, decision.judgement.usually_reached && !protected);
             let changed = |record: &Record| (record.idle, record.usually_idle) != now;
             if self.records.get(&decision.server).is_some_and(changed) {

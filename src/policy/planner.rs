@@ -19,13 +19,16 @@ pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestam
     let mut decisions = Vec::with_capacity(sessions.len());
     let known = sessions.iter().map(|session| (session, record_of(session, ledger)));
     let here = known.filter(|(_, record)| record.is_none_or(|record| record.stopped.is_none()));
-    let waiting = snapshot.waiting;
-    decisions.extend(here.map(|(session, record)| decide(session, record, waiting, policy, now)));
+    let queue = snapshot.waiting.as_ref();
+    decisions.extend(here.map(|(session, record)| {
+        let waiting = queue.map(|queue| queue.for_server(&session.server.id));
+        decide(session, record, waiting, policy, now)
+    }));
     decisions.sort_unstable_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
-    no_more_than_wait(&mut decisions, ledger, waiting);
+    no_more_than_wait(&mut decisions, ledger, queue);
     let freeze = freeze(&decisions, snapshot, ledger, policy, now);
     brake(&mut decisions, &freeze, ledger, policy, now);
-    Plan { decisions, freeze, waiting }
+    Plan { decisions, freeze, waiting: snapshot.waiting.clone() }
 }
 
 fn idle_since(decision: &Decision) -> Timestamp {

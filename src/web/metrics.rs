@@ -49,6 +49,7 @@ pub fn render(status: &Status, now: Timestamp) -> String {
     service(status, &mut registry);
     sources(status, now, &mut registry);
     sessions(status, &mut registry);
+    waiting(status, &mut registry);
     outcomes(status, &mut registry);
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -73,6 +74,20 @@ fn service(status: &Status, registry: &mut Registry) {
         let took = ConstGauge::new(status.counters.last_cycle_seconds);
         registry.register_with_unit("last_cycle", "How long the last cycle took", Unit::Seconds, took);
     }
+}
+
+/// How many wait for a card, where any source tells.
+fn waiting(status: &Status, registry: &mut Registry) {
+    let Some(queue) = status.last.as_ref().and_then(|last| last.waiting.as_ref()) else { return };
+    let waiting = Family::<Labels, Gauge>::default();
+    if queue.lines.is_empty() {
+        waiting.get_or_create(&vec![("for", String::new())]).set(0);
+    }
+    for line in &queue.lines {
+        let labels = vec![("for", line.what.clone().unwrap_or_default())];
+        waiting.get_or_create(&labels).inc_by(i64::from(line.count));
+    }
+    registry.register("waiting", "Those who wait for a card, by the resource where that is known", waiting);
 }
 
 /// Where what is known comes from: whether it answers, and how old its last answer is.

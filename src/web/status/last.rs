@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::cycle::CycleReport;
-use crate::domain::{ServerId, UserName};
+use crate::domain::{Queue, ServerId, UserName};
 use crate::executor::AddressBook;
 use crate::message::reasons;
 use crate::observer::Card;
@@ -26,7 +26,7 @@ pub struct Last {
     /// When the cards could last be read.
     pub read: Option<Timestamp>,
     /// How many wait for a card, where a source tells.
-    pub waiting: Option<u32>,
+    pub waiting: Option<Queue>,
     /// What keeps the service from doing its work.
     pub troubles: Vec<String>,
     /// The brake, when it is on.
@@ -91,7 +91,7 @@ impl Last {
             at: report.at,
             listed: if report.snapshot.sessions.is_ok() { Some(report.at) } else { listed },
             read: if telemetry_down { read } else { Some(report.at) },
-            waiting: report.snapshot.waiting,
+            waiting: report.snapshot.waiting.clone(),
             troubles: report.troubles,
             freeze,
             cards: report.cards,
