@@ -1,6 +1,10 @@
 //! One pass: observe, plan, execute, record.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
+
+use crate::domain::Pod;
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
 use crate::message::reasons;
@@ -19,7 +23,7 @@ pub struct Cycle {
     pub journal: Journal,
     /// What is decided by.
     pub policy: Policy,
-    /// Processes left behind by earlier stops.
+    /// What earlier stops left behind.
     pub orphans: Vec<Orphan>,
 }
 
@@ -32,6 +36,10 @@ pub struct CycleReport {
     pub snapshot: Snapshot,
     /// Every card and who holds it.
     pub cards: Vec<Card>,
+    /// Pods that hold cards and are no server's.
+    pub pods: Vec<Arc<Pod>>,
+    /// Whether the cluster told anything, where one is watched.
+    pub cluster_up: Option<bool>,
     /// What was decided.
     pub plan: Plan,
     /// What was done.
@@ -71,7 +79,16 @@ impl Cycle {
                 troubles.push(trouble.clone());
             }
         }
-        CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
+        CycleReport {
+            at: now,
+            snapshot: seen.snapshot,
+            cards: seen.cards,
+            pods: seen.pods,
+            cluster_up: seen.cluster_up,
+            plan,
+            happened,
+            troubles,
+        }
     }
 
     /// Sees to what people ask for between two passes; what could not be saved was not done.
@@ -128,18 +145,14 @@ impl Cycle {
         Ok(())
     }
 
-    /// Reports processes that outlived their server, for as long as they do.
+    /// Reports what outlived its server, for as long as it does.
     async fn orphaned(&mut self, now: Timestamp) -> Vec<String> {
         for orphan in &mut self.orphans {
-            orphan.processes = self.observer.still_running(&orphan.processes, now).await;
+            orphan.left = self.observer.left_of(&orphan.left, now).await;
         }
-        self.orphans.retain(|orphan| !orphan.processes.is_empty());
+        self.orphans.retain(|orphan| !orphan.left.is_empty());
         let words = |orphan: &Orphan| {
-            let pids: Vec<String> = orphan.processes.iter().map(|left| left.pid.to_string()).collect();
-            format!(
-                "a server was stopped but its processes live on (pid {}): end them by hand",
-                pids.join(", ")
-            )
+            format!("a server was stopped, but this of it lives on: {}; see to it by hand", orphan.left)
         };
         self.orphans.iter().map(words).collect()
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cluster::Cluster;
 use crate::cycle::Cycle;
 use crate::executor::{Asked, Executor, Inbox, Journal, Post, Setbacks, Users};
 use crate::hub::{
@@ -10,7 +11,7 @@ use crate::hub::{
     Stopper, TokenMinter, UserRemover,
 };
 use crate::notify::Mailer;
-use crate::observer::{Kernels, Observer, Source};
+use crate::observer::{Kernels, Observer, Pods, Source};
 use crate::policy::{CullUsers, KernelSource, Mode, Policy};
 use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
@@ -59,7 +60,11 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
         of_working: policy.needs_kernels(),
         concurrency: settings.hub.concurrency,
     };
-    let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
+    let mut observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
+    if let Some(kubernetes) = &settings.kubernetes {
+        let cluster = Cluster::start(kubernetes.cluster.clone()).await.map_err(|error| error.to_string())?;
+        observer = observer.with_pods(Pods::new(cluster, kubernetes.direct));
+    }
     Ok(Parts { observer, policy, notes, probing })
 }
 

@@ -6,10 +6,12 @@ mod account;
 mod gpu;
 mod ids;
 mod jupyter;
+mod pod;
 mod server;
 
 pub use account::Account;
 pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Ratio};
 pub use ids::{IdError, ServerId, ServerName, UserName};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
+pub use pod::{Phase, Pod, PodName, Want};
 pub use server::{Afterwards, Server, SpawnerState};

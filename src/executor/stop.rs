@@ -22,7 +22,7 @@ enum Ending {
     CalledOff(String),
     /// The Hub did not do it.
     Failed(String),
-    /// The server is gone and so are its processes.
+    /// The server is gone, and so are its processes and its pod.
     Gone(Box<Told>),
     /// The Hub has forgotten the server, its processes live on.
     Orphaned(Orphan),
@@ -123,9 +123,7 @@ impl Ending {
                 .because_of(Some("a server could not be stopped; the log says which and why".to_owned())),
             Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
             Self::Orphaned(orphan) => {
-                let names: Vec<String> =
-                    orphan.processes.iter().map(|left| format!("{} ({})", left.pid, left.name)).collect();
-                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
+                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", orphan.left))
             }
             Self::Gone(_) => to("stopped", why()),
             Self::KernelsGone(told) => {
@@ -174,7 +172,7 @@ async fn stop(decision: &Decision, known: Ledger, means: &Means<'_>) -> Ending {
 async fn stop_server(decision: &Decision, told: Box<Told>, means: &Means<'_>) -> Ending {
     let afterwards = means.policy.afterwards(decision);
     let Means { stopper, observer, clock, .. } = *means;
-    match send_and_verify(&decision.server, decision.started, afterwards, stopper, observer, clock).await {
+    match send_and_verify(&told.server, afterwards, stopper, observer, clock).await {
         Stopped::Gone => Ending::Gone(told),
         Stopped::StillThere => Ending::StillThere,
         Stopped::Orphaned(orphan) => Ending::Orphaned(orphan),

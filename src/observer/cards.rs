@@ -62,6 +62,11 @@ impl Cards {
         Self { devices: told.cards(tenants), places: Vec::new(), told: Some(told) }
     }
 
+    /// Whether labels tell whose cards are, and not processes.
+    pub(super) fn are_labelled(&self) -> bool {
+        self.told.is_some()
+    }
+
     /// What keeps cards from being attributed.
     pub fn troubles(&self) -> impl Iterator<Item = String> {
         let look = self.told.iter().flat_map(|told| match &told.look {
@@ -173,6 +178,9 @@ impl Cards {
     fn where_named(&self, spawner: &SpawnerState) -> Result<(), String> {
         let place = |is: &dyn Fn(&Machine) -> bool| self.places.iter().find(|place| is(&place.machine));
         match &spawner.host {
+            // A node may be called otherwise here, and a pod is looked for everywhere.
+            Some(host) if spawner.pod.is_some() => place(&|machine| machine.is_called(host))
+                .map_or(Ok(()), |node| known(Some(node), String::new)),
             Some(host) => {
                 let absent = || format!("it runs on {host}, where no agent is asked");
                 known(place(&|machine| machine.is_called(host)), absent)

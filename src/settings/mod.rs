@@ -8,6 +8,7 @@ mod demand;
 mod environment;
 mod error;
 mod flags;
+mod kubernetes;
 mod mail;
 mod policy;
 mod prometheus;
@@ -29,6 +30,7 @@ pub use cost::Cost;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
 pub use flags::Flags;
+pub use kubernetes::Kubernetes;
 pub use mail::PostSettings;
 pub use values::length;
 use values::{Limit, Pattern, Share};
@@ -52,6 +54,8 @@ pub struct Settings {
     pub public_url: Option<Url>,
     /// Where the cards are read.
     pub source: Source,
+    /// The cluster in which sessions run in pods, where one is named.
+    pub kubernetes: Option<Kubernetes>,
     /// What is decided by.
     pub policy: Policy,
     /// Mail; always there in the modes `warn` and `enforce`.
@@ -123,6 +127,7 @@ impl Sources {
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url,
             source: telemetry::source(&file.telemetry, &policy)?,
+            kubernetes: file.kubernetes.as_ref().map(kubernetes::settings).transpose()?,
             policy,
             post,
             announcements: file.webhook.as_ref().map(webhook::announcements).transpose()?,

@@ -24,6 +24,7 @@ pub struct File {
     pub hub: Hub,
     #[serde(default)]
     pub telemetry: Telemetry,
+    pub kubernetes: Option<Kubernetes>,
     #[serde(default)]
     pub policy: Policy,
     #[serde(default)]
@@ -140,6 +141,16 @@ pub struct Prometheus {
 pub enum Method {
     Get,
     Post,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kubernetes {
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    pub namespaces: Option<Vec<String>>,
+    pub resources: Option<Vec<String>>,
+    pub direct: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
