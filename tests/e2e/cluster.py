@@ -220,9 +220,11 @@ class Cluster:
         return next(each for each in self.exporters if person.pod in [h and h[1] for h in each.node.cards.values()])
 
     def settings(self, **changes):
-        """The section [telemetry] that reads it, with seconds for minutes."""
+        """The sections that read it, with seconds for minutes."""
         prometheus = {"url": self.prometheus.url, "collect_interval": "2s", "label_delay": "5s", **changes}
-        return {"source": "prometheus", "warm_up": "3s", "max_gap": "15s", "min_coverage": 0.7, "prometheus": prometheus}
+        card = {"source": "prometheus", "warm_up": "3s", "max_gap": "15s", "min_coverage": 0.7}
+        # A card is read every 3 s at most, and nobody is stopped on a reading that is older than a cycle.
+        return {"cycle": "4s", "telemetry": {**card, "prometheus": prometheus}, "safety": {"min_uptime": "2s"}}
 
 
 class KubeHub(ChangedHub):

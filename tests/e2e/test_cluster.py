@@ -8,7 +8,7 @@ from lab.waiting import eventually
 from working import explain
 
 GRACE = 8  # seconds
-LATE = 4  # how much later than promised the cluster may be: a scrape, a look and a cycle
+LATE = 10  # how much later than it could be a scrape, a look and a cycle let it be
 
 
 def arrive(hub, *names):
@@ -27,15 +27,15 @@ def is_stopped_on_time(cluster, mailbox, tenant):
     gone_at = eventually(f"{tenant.name}'s server is stopped", lambda: not tenant.is_running() and time(), within=40)
     eventually("so is its pod", lambda: tenant.pod not in cluster.api.pods())
     warning, *_ = mailbox.to(tenant.address)
-    assert GRACE <= gone_at - warning.received_at <= GRACE + 12
+    assert GRACE <= gone_at - warning.received_at <= GRACE + 2 * LATE  # the server takes its time to end
 
 
 def test_only_the_idle_card_is_taken_whatever_else_is_late_or_silent(start_cluster, start_hub, culler_config, mailbox):
     cluster = start_cluster(1, 1, 1, 1)
     # Servers without a card go sooner than any, so a card that is not seen yet must not be taken for none.
     no_card = {"cull": True, "idle_after": "6s"}
-    telemetry = cluster.settings(label_delay="40s")
-    hub = start_hub(culler_config(telemetry=telemetry, policy=limits(14), cpu_servers=no_card), kind=KubeHub)
+    settings = {**cluster.settings(label_delay="60s"), "policy": limits(14), "cpu_servers": no_card}
+    hub = start_hub(culler_config(**settings), kind=KubeHub)
     for exporter in cluster.exporters:
         exporter.label_delay["jupyter-lea"] = 20
         exporter.activity.update({"jupyter-bea": 0.9, "jupyter-lea": 0.9})
@@ -54,7 +54,7 @@ def test_only_the_idle_card_is_taken_whatever_else_is_late_or_silent(start_clust
     back_at = time()
     eventually("dee is warned", lambda: mailbox.to(dee.address), within=60)
     (warning,) = mailbox.to(dee.address)
-    assert warning.received_at - back_at >= 14 - LATE  # what the card did meanwhile nobody knows
+    assert warning.received_at - back_at >= 14 - 4  # what the card did meanwhile nobody knows
     is_stopped_on_time(cluster, mailbox, dee)
     assert bea.is_running() and lea.is_running() and not mailbox.to(bea.address) and not mailbox.to(lea.address)
 
@@ -63,8 +63,7 @@ def test_a_prometheus_and_a_hub_that_start_again_cost_nobody_a_server_and_no_tim
     start_cluster, start_hub, culler_config, mailbox
 ):
     cluster = start_cluster(1, 1)
-    settings = {"telemetry": cluster.settings(), "policy": limits(40), "safety": {"min_uptime": "2s"}}
-    hub = start_hub(culler_config(**settings), kind=KubeHub)
+    hub = start_hub(culler_config(**cluster.settings(), policy=limits(40)), kind=KubeHub)
     cluster.exporters[0].activity["jupyter-bob"] = cluster.exporters[1].activity["jupyter-bob"] = 0.7
     ian, bob = arrive(hub, "ian", "bob")
     left_at = time()
@@ -74,7 +73,7 @@ def test_a_prometheus_and_a_hub_that_start_again_cost_nobody_a_server_and_no_tim
 
     eventually("ian is warned", lambda: mailbox.to(ian.address), within=60)
     (warning,) = mailbox.to(ian.address)
-    assert 40 - LATE <= warning.received_at - left_at <= 40 + 2 * LATE
+    assert 40 - 4 <= warning.received_at - left_at <= 40 + LATE
     is_stopped_on_time(cluster, mailbox, ian)
     assert bob.is_running() and not mailbox.to(bob.address)
 
@@ -83,8 +82,7 @@ def test_a_service_that_lost_its_memory_knows_from_prometheus_what_each_card_did
     start_cluster, start_hub, culler_config, mailbox, tmp_path
 ):
     cluster = start_cluster(1, 1)
-    settings = {"telemetry": cluster.settings(), "policy": limits(45), "safety": {"min_uptime": "2s"}}
-    hub = start_hub(culler_config(**settings), kind=KubeHub)
+    hub = start_hub(culler_config(**cluster.settings(), policy=limits(45)), kind=KubeHub)
     ian, una = arrive(hub, "ian", "una")
     left_at = time()
     eventually("the cards are known", lambda: all("GPU-" in str(explain(hub, who)) for who in (ian, una)))
@@ -102,8 +100,8 @@ def test_a_service_that_lost_its_memory_knows_from_prometheus_what_each_card_did
 
     eventually("ian is warned", lambda: mailbox.to(ian.address), within=60)
     (warning,) = mailbox.to(ian.address)
-    assert 45 - LATE <= warning.received_at - left_at <= 45 + 2 * LATE
+    assert 45 - 4 <= warning.received_at - left_at <= 45 + LATE
     is_stopped_on_time(cluster, mailbox, ian)
     eventually("una is warned", lambda: mailbox.to(una.address), within=60)
     (warning,) = mailbox.to(una.address)
-    assert warning.received_at - worked_at >= 45 - LATE
+    assert warning.received_at - worked_at >= 45 - 4
