@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 import requests
 import yaml
+from kube_store import KINDS
 from kubelet import Kubelets, Node
+from lab.hub import REPOSITORY
 from lab.people import Kernel
 from lab.ports import free_ports
 from lab.waiting import eventually
@@ -24,6 +26,8 @@ NAMESPACE = "jhub"
 ADMIN = {"user": "admin", "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
 CULLER = {"user": f"system:serviceaccount:{NAMESPACE}:gpu-culler"}  # what it may is said by its role
 HERE = Path(__file__).parent
+MANIFESTS = REPOSITORY / "deploy/kubernetes/gpu-culler.yaml"
+VALUES = REPOSITORY / "deploy/kubernetes/z2jh-values.yaml"
 
 
 class Exporter:
@@ -175,6 +179,18 @@ class ApiServer:
         answer.raise_for_status()
         return answer.json() if answer.text.startswith(("{", "[")) else answer.text
 
+    def requests_of_the_culler(self):
+        """What it asked for and was given or refused."""
+        return [one for one in self.ask("GET", "/_requests") if one["user"] == CULLER["user"]]
+
+    def create(self, manifest):
+        """What `kubectl create --namespace` does with a manifest."""
+        places = [place for place, (kind, _) in KINDS.items() if kind == manifest["kind"]]
+        assert places and places[0][0] == manifest["apiVersion"], f"no such kind: {manifest['kind']}"
+        (group_version, resource), *_ = places
+        prefix = "/api" if group_version == "v1" else "/apis"
+        return self.ask("POST", f"{prefix}/{group_version}/namespaces/{NAMESPACE}/{resource}", json=manifest)
+
     def pods(self):
         """The pods by name."""
         listed = self.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
@@ -211,6 +227,11 @@ class Cluster:
         while self._open:
             self._open.pop().__exit__()
 
+    def deploy(self):
+        """What deploy/ has for a cluster, with all the rights that gpu-culler gets."""
+        for manifest in yaml.safe_load_all(MANIFESTS.read_text()):
+            self.api.create(manifest)
+
     def work(self, person, share):
         """From now on the person's cards show this share of activity."""
         for exporter in self.exporters:
@@ -228,9 +249,16 @@ class Cluster:
 
 
 class KubeHub(ChangedHub):
-    """Each server in a pod with a card."""
+    """Each server in a pod with a card; the service and its roles are those that deploy/ gives to zero-to-jupyterhub."""
 
     lines = f"""
+import yaml
+values = yaml.safe_load(Path({str(VALUES)!r}).read_text())["hub"]
+for name, service in values["services"].items():
+    culler.update({{**service, "name": name, "url": lab["culler_url"], "command": lab["culler_command"]}})
+    culler["environment"] = lab["environment"]
+given = [{{"name": name, **role}} for name, role in values["loadRoles"].items()]
+c.JupyterHub.load_roles[:] = [*given, *(role for role in c.JupyterHub.load_roles if role["name"] == "lab")]
 os.environ["KUBECONFIG"] = str(directory / "admin.kubeconfig")
 c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
 c.KubeSpawner.namespace = "{NAMESPACE}"
