@@ -1,8 +1,8 @@
 //! Why something is done or not done, in a sentence part each.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use super::{bytes_in_words, foreign};
+use super::{bytes_in_words, foreign, instant_in_words};
 use crate::domain::Hold;
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, KernelDoubt, KernelName,
@@ -181,7 +181,8 @@ pub fn kept(keep: &Keep) -> String {
 }
 
 /// Why a keep is not given.
-pub fn keep_refused(why: &KeepRefused) -> String {
+pub fn keep_refused(why: &KeepRefused, zone: &TimeZone) -> String {
+    let time = |at| instant_in_words(at, zone);
     match why {
         KeepRefused::NotRunning => "the server is not running, so there is nothing to keep".to_owned(),
         KeepRefused::NotOffered(length) => format!("{} is not on offer", self::length(*length)),

@@ -3,6 +3,7 @@
 mod browsing;
 mod changes;
 mod doors;
+mod every_page;
 mod fake_hub;
 mod logins;
 mod outside;
