@@ -128,6 +128,7 @@ fn shown(store: std::path::PathBuf) -> Shown {
         store,
         addresses: None,
         metrics_are_open: false,
+        metrics_name_users: false,
         notes: Vec::new(),
     }
 }
