@@ -9,7 +9,7 @@ use crate::domain::Pod;
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
 use crate::message::{intent, reasons};
 use crate::observer::{Card, Observer};
-use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
+use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Record, Snapshot, Verdict, plan};
 use crate::store::StoreError;
 
 /// Everything one pass needs.
@@ -105,15 +105,16 @@ impl Cycle {
 
     /// What the plan found, before anything is done about it.
     fn noticed(&self, plan: &Plan, now: Timestamp) -> Vec<Happening> {
-        let what = |d: &Decision| match (&d.judgement.verdict, self.journal.record(&d.server)) {
-            (Verdict::Idle(_), known) if !known.is_some_and(|record| record.idle) => Some("idle"),
+        let was_idle = |d: &Decision, unless: fn(&Record) -> bool| {
+            self.journal.record(&d.server).is_some_and(|record| record.idle && !unless(record))
+        };
+        let what = |d: &Decision| match &d.judgement.verdict {
+            Verdict::Idle(_) => (!was_idle(d, |_| false)).then_some("idle"),
             // Whoever was warned has an "unmarked".
-            (Verdict::Busy(_) | Verdict::Protected(_), Some(record))
-                if record.idle && record.warning.is_none() =>
-            {
-                Some("recovered")
+            Verdict::Busy(_) | Verdict::Protected(_) => {
+                was_idle(d, |record| record.warning.is_some()).then_some("recovered")
             }
-            _ => None,
+            Verdict::Unknown(_) => None,
         };
         let told = |d: &Decision| {
             Some(Happening::to(&d.server, now, what(d)?, reasons::verdict(&d.judgement.verdict)))

@@ -44,6 +44,7 @@ use crate::hub::Login;
 use crate::settings::Environment;
 use cookies::Cookies;
 use doors::Doors;
+pub use history::History;
 pub use server::{Patience, serve};
 pub use status::{Board, Counters, Shown, Status};
 

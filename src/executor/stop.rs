@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::notice::session_notice;
 use super::verified::{Orphan, Stopped, send_and_verify};
-use super::{Clock, Executor, Happening, Inbox, Journal, kernels};
+use super::{Clock, Executor, Happening, Inbox, Journal, StopOutcome, kernels};
 use crate::domain::{Queue, Server, ServerId};
 use crate::hub::{KernelStopper, Stopper};
 use crate::message::{SessionNotice, reasons};
@@ -106,6 +106,16 @@ impl Executor {
 }
 
 impl Ending {
+    fn outcome(&self) -> StopOutcome {
+        match self {
+            Self::CalledOff(_) => StopOutcome::CalledOff,
+            Self::Failed(_) | Self::KernelsLeft(_) => StopOutcome::Failed,
+            Self::StillThere => StopOutcome::Slow,
+            Self::Orphaned(_) => StopOutcome::Orphaned,
+            Self::Gone(_) | Self::KernelsGone(_) => StopOutcome::Stopped,
+        }
+    }
+
     fn save(&self, id: &ServerId, at: Timestamp, journal: &mut Journal) -> Result<(), StoreError> {
         match self {
             Self::Gone(_) | Self::Orphaned(_) => journal.stopped(id, at),
@@ -116,7 +126,9 @@ impl Ending {
 
     fn told(&self, decision: &Decision, at: Timestamp) -> Happening {
         let why = || reasons::verdict(&decision.judgement.verdict);
-        let to = |event, reason: String| Happening::to(&decision.server, at, event, reason);
+        let outcome = self.outcome();
+        let to =
+            |event, reason: String| Happening::to(&decision.server, at, event, reason).of_a_stop(outcome);
         match self {
             Self::CalledOff(change) => to("held-back", format!("just before the stop: {change}")),
             Self::Failed(error) => to("held-back", format!("the stop failed: {error}"))

@@ -5,6 +5,8 @@
 //! is none of this module's business.
 
 mod announcement;
+#[cfg(test)]
+pub(crate) mod as_read;
 mod ending;
 mod foreign;
 pub mod intent;

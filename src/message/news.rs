@@ -166,7 +166,10 @@ impl WaitingView {
         let lasted = |since| measures::duration_in_words(measures::age(since, notice.now));
         let cell = |kernel: &WaitingKernel| WaitingCell {
             server: foreign::name(&kernel.server.name.0),
-            notebook: foreign::name(kernel.notebook.as_ref().unwrap_or(&kernel.kernel)),
+            notebook: match &kernel.notebook {
+                Some(notebook) => foreign::name(notebook),
+                None => format!("kernel {}", foreign::name(&kernel.kernel)),
+            },
             lasted: lasted(kernel.since),
             since: measures::instant_in_words(kernel.since, &notice.zone),
         };
@@ -185,9 +188,8 @@ impl WaitingView {
 fn subject<'a>(owner: &UserName, servers: impl Iterator<Item = &'a ServerId>) -> String {
     let mut servers: Vec<&ServerId> = servers.collect();
     servers.dedup();
-    let name = match servers.as_slice() {
-        [only] => view::server_id(only),
-        _ => owner.to_string(),
-    };
-    foreign::subject_name(&name)
+    match servers.as_slice() {
+        [only] => foreign::subject_server(only),
+        _ => foreign::subject_name(&owner.0),
+    }
 }

@@ -66,9 +66,14 @@ pub fn name(text: &str) -> String {
     foreign::name(text)
 }
 
+/// What somebody wrote, as one line of at most so many visible characters, for storing.
+pub fn cut(text: &str, most: usize) -> String {
+    foreign::cut(text, most)
+}
+
 /// `alice` for the default server and `alice/training` for a named one.
 pub fn server(id: &ServerId) -> String {
-    foreign::name(&if id.name.0.is_empty() { id.user.to_string() } else { id.to_string() })
+    foreign::server(id)
 }
 
 /// An instant, as the mails write it.

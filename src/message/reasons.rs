@@ -1,9 +1,9 @@
 //! Why something is done or not done, in a sentence part each.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::measures::age;
-use super::{bytes_in_words, duration_in_words, foreign, intent, sentences};
+use super::{bytes_in_words, duration_in_words, foreign, instant_in_words, intent, sentences};
 use crate::domain::{Hold, Queue, QueueLine};
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, KernelDoubt, KernelName,
@@ -200,7 +200,8 @@ pub fn kept(keep: &Keep) -> String {
 }
 
 /// Why a keep is not given.
-pub fn keep_refused(why: &KeepRefused) -> String {
+pub fn keep_refused(why: &KeepRefused, zone: &TimeZone) -> String {
+    let time = |at| instant_in_words(at, zone);
     match why {
         KeepRefused::NotRunning => "the server is not running, so there is nothing to keep".to_owned(),
         KeepRefused::NotOffered(length) => format!("{} is not on offer", self::length(*length)),

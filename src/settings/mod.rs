@@ -74,6 +74,8 @@ pub struct Settings {
     pub page: Option<Url>,
     /// Whether the metrics are shown to everybody.
     pub metrics_are_open: bool,
+    /// Whether the metrics name people.
+    pub metrics_name_users: bool,
     /// Which users are deleted; nobody where absent.
     pub cull_users: Option<CullUsers>,
 }
@@ -125,6 +127,7 @@ impl Sources {
         let public_url = file.hub.public_url.clone().or_else(|| self.environment.public_url());
         Ok(Settings {
             page: self.environment.page_url(public_url.as_ref()),
+            metrics_name_users: file.web.metrics_users.unwrap_or_default(),
             metrics_are_open: file.web.metrics.is_some_and(|metrics| matches!(metrics, raw::Metrics::Open)),
             cycle,
             hub: HubSettings { chosen: intent::chosen(&file.intent)?, ..self.hub(&file.hub)? },

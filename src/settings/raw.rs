@@ -238,6 +238,7 @@ pub struct Rate {
 #[serde(deny_unknown_fields)]
 pub struct Web {
     pub metrics: Option<Metrics>,
+    pub metrics_users: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

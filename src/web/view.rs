@@ -160,7 +160,7 @@ impl KeepForm {
             value: reasons::length(choice.length),
             words: pages::length(choice.length),
             until: pages::instant(choice.until, &zone),
-            refused: choice.refused.as_ref().map(reasons::keep_refused),
+            refused: choice.refused.as_ref().map(|why| reasons::keep_refused(why, &zone)),
         };
         Some(Self {
             needs_reason: !own || offers.reason == ReasonNeed::Required,

@@ -110,10 +110,16 @@ async fn metrics_are_for_a_token_that_may_measure_or_for_all_where_the_settings_
         "gpu_culler_last_cycle_seconds 0.02",
         "gpu_culler_freezes_total 0",
         "gpu_culler_stops_total{outcome=\"stopped\"} 0",
+        "gpu_culler_stops_total{outcome=\"called-off\"} 0",
+        "gpu_culler_stops_total{outcome=\"failed\"} 0",
+        "gpu_culler_warnings_total 0",
     ] {
         assert!(page.text.lines().any(|l| l == line), "{line} is missing:\n{}", page.text);
     }
     assert!(!page.text.contains("alice"));
+    service.board.write(|status| status.shown.as_mut().unwrap().metrics_name_users = true);
+    let named = "gpu_culler_session_cards{user=\"alice\",server=\"\",verdict=\"idle\"} 1";
+    assert!(prometheus.get("/metrics").await.text.lines().any(|line| line == named));
     service.board.write(|status| status.shown.as_mut().unwrap().metrics_are_open = true);
     assert_eq!(service.browser().get("/metrics").await.status, 200);
 }
