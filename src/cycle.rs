@@ -156,7 +156,7 @@ impl Cycle {
         let words = |orphan: &Orphan| {
             format!("a server was stopped, but this of it lives on: {}; see to it by hand", orphan.left)
         };
-        self.orphans.iter().map(words).collect()
+        self.orphans.iter().filter(|orphan| !orphan.left.lives_not_on()).map(words).collect()
     }
 }
 

@@ -29,6 +29,13 @@ pub struct Orphan {
     pub left: Remains,
 }
 
+impl Orphan {
+    /// What has still to be seen of a server that is gone, where anything has.
+    pub fn to_be_seen(server: &Server, observer: &Observer, at: Timestamp) -> Option<Self> {
+        Some(Self { server: server.id.clone(), left: observer.to_be_seen(server, at)? })
+    }
+}
+
 /// What became of a stop that was sent.
 pub enum Stopped {
     /// The Hub did not do it.
