@@ -22,7 +22,7 @@ use crate::web::{self, Board, Pages, Shown};
 use watch::Watch;
 
 pub use agent::agent;
-pub use build::{Parts, duties, kernels_needed, note_on, parts, source};
+pub use build::{Parts, duties, kernels_needed, note_on, parts, pods, source};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::look::{Look, look};
 use super::{Format, exempt, say, say_json};
 use crate::cycle::CycleReport;
-use crate::domain::ServerId;
+use crate::domain::{Pod, ServerId};
 use crate::message::reasons;
 use crate::observer::Card;
 use crate::policy::{Action, Decision, IdleKind, Verdict, exemptions};
@@ -21,6 +21,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
         Format::Json => {
             decisions.iter().for_each(|decision| say_json(&as_json(decision)));
             exempted.iter().for_each(|exempted| say_json(&exempt::as_json(exempted, &cost)));
+            report.pods.iter().for_each(|pod| say_json(&pod_as_json(pod)));
         }
         Format::Text => {
             say(&format!(
@@ -48,12 +49,34 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
                     ));
                 }
             }
+            report.pods.iter().for_each(|pod| say(&pod_line(pod)));
         }
     }
     for line in notes.iter().chain(&report.troubles) {
         tracing::warn!("{line}");
     }
     Ok(report.troubles.is_empty() && report.snapshot.sessions.is_ok())
+}
+
+/// A pod that holds cards and is no server's.
+fn pod_line(pod: &Pod) -> String {
+    let since = pod.started.or(pod.created);
+    format!(
+        "unattributed: pod {} on {} holds {} since {}, and is no server of this Hub",
+        pod.name,
+        pod.node.as_deref().unwrap_or("no node"),
+        reasons::asked(&pod.cards),
+        since.map_or_else(|| "not known".to_owned(), reasons::time)
+    )
+}
+
+fn pod_as_json(pod: &Pod) -> serde_json::Value {
+    json!({
+        "pod": pod.name.to_string(),
+        "node": pod.node,
+        "cards": pod.cards,
+        "since": pod.started.or(pod.created),
+    })
 }
 
 /// Who shares a card (time-slicing, MPS), which is idle only as a whole.

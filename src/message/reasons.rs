@@ -1,5 +1,7 @@
 //! Why something is done or not done, in a sentence part each.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{bytes_in_words, foreign};
@@ -56,6 +58,12 @@ fn busy(reason: &BusyReason) -> String {
         },
         BusyReason::Present(at) => format!("somebody was there at {}", time(*at)),
     }
+}
+
+/// What a pod asks for: `2 nvidia.com/gpu`.
+pub fn asked(cards: &BTreeMap<String, u32>) -> String {
+    let each = |(name, count): (&String, &u32)| format!("{count} {}", foreign::name(name));
+    cards.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 /// A name that a user chose, as one line without control characters.
