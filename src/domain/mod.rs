@@ -9,7 +9,7 @@ mod jupyter;
 mod server;
 
 pub use account::Account;
-pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Ratio};
+pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Power, Ratio};
 pub use ids::{IdError, ServerId, ServerName, UserName};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
 pub use server::{Afterwards, Server, SpawnerState};

@@ -85,6 +85,7 @@ impl Case {
                 self.zone.map_or(TimeZone::UTC, |name| TimeZone::get(name).unwrap());
             let last = status.last.as_mut().unwrap();
             last.cards = last.sessions.iter().map(card_of).chain([strange(&self.user)]).collect();
+            last.cards[0].servers.insert(ServerId::new("bob", "x")); // by time-slicing
             let mut sessions = last.sessions.iter_mut();
             let first = sessions.next().unwrap().record.as_mut().unwrap();
             first.warning = Some(Box::new(warning()));
