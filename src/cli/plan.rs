@@ -180,6 +180,7 @@ mod tests {
             covered: Duration::ZERO,
             largest_gap: Duration::ZERO,
             unreadable: None,
+            power: None,
             past: None,
         };
         let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();

@@ -43,6 +43,7 @@ fn gpus(count: usize) -> Result<Vec<GpuSample>, String> {
         largest_gap: Duration::ZERO,
         unreadable: None,
         past: None,
+        power: None,
     };
     Ok((0..count).map(gpu).collect())
 }

@@ -56,6 +56,7 @@ fn session(user: &str, model: &str) -> Session {
         largest_gap: Duration::ZERO,
         unreadable: None,
         past: None,
+        power: None,
     };
     Session {
         server: Box::new(Server {
