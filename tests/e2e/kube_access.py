@@ -38,7 +38,7 @@ class Access:
         bindings = [*self.store.objects[RBAC, "clusterrolebindings"].values()]
         bindings += [b for b in in_namespace if namespace and b["metadata"]["namespace"] == namespace]
         for binding in bindings:
-            subjects = [self._name(s, binding) for s in binding.get("subjects") or []]
+            subjects = [self._name(s) for s in binding.get("subjects") or []]
             local = binding["roleRef"]["kind"] == "Role"
             key = (namespace if local else None, binding["roleRef"]["name"])
             role = self.store.objects[RBAC, "roles" if local else "clusterroles"].get(key)
@@ -46,11 +46,10 @@ class Access:
                 yield from role.get("rules") or []
 
     @staticmethod
-    def _name(subject, binding):
+    def _name(subject):
         if subject["kind"] != "ServiceAccount":
             return subject["name"]
-        namespace = subject.get("namespace") or binding["metadata"].get("namespace")
-        return f"system:serviceaccount:{namespace}:{subject['name']}"
+        return f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
 
 
 def rule_allows(rule, needs):
