@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_is_no_session_is_said_with_its_node_and_cards() {
+        let mut pod = Pod::named("lab", "batch-7");
+        pod.cards = [("nvidia.com/gpu".to_owned(), 2)].into();
+        let line = "unattributed: pod lab/batch-7 on no node holds 2 nvidia.com/gpu since not known, and is no server of \
+                    this Hub";
+        assert_eq!(pod_line(&pod), line);
+    }
+
+    #[test]
     fn who_shares_a_card_is_said() {
         assert_eq!(shared(&card(&[])), None);
         assert_eq!(shared(&card(&["ann"])), None);
