@@ -82,11 +82,11 @@ fn pod_as_json(pod: &Pod) -> serde_json::Value {
 /// Who shares a card (time-slicing, MPS), which is idle only as a whole.
 fn shared(card: &Card) -> Option<String> {
     let servers: Vec<String> = card.servers.iter().map(ToString::to_string).collect();
-    let strangers = card.unattributed.len();
+    let strangers = card.unattributed.len() + card.workloads.len();
     let among = match (servers.len(), strangers) {
         (0, _) | (1, 0) => return None,
         (_, 0) => servers.join(", "),
-        _ => format!("{} and {strangers} unattributed processes", servers.join(", ")),
+        _ => format!("{} and {strangers} unattributed processes or pods", servers.join(", ")),
     };
     Some(format!("shared: card {} is held by {among}; it is idle only when nobody uses it", card.sample.id))
 }
@@ -173,7 +173,7 @@ mod tests {
             past: None,
         };
         let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();
-        Card { machine: None, sample, servers, holds: vec![], unattributed: vec![] }
+        Card { machine: None, sample, servers, holds: vec![], unattributed: vec![], workloads: vec![] }
     }
 
     #[test]

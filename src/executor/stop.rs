@@ -89,7 +89,11 @@ impl Executor {
             happened.push(ending.told(decision, at));
             saved = saved.and(ending.save(&decision.server, at, journal));
             match ending {
-                Ending::Gone(told) | Ending::KernelsGone(told) => {
+                Ending::Gone(told) => {
+                    orphans.extend(Orphan::to_be_seen(&told.server, observer, at));
+                    happened.extend(self.tell_owner(*told, at).await);
+                }
+                Ending::KernelsGone(told) => {
                     happened.extend(self.tell_owner(*told, at).await);
                 }
                 Ending::Orphaned(orphan) => orphans.push(orphan),

@@ -26,7 +26,14 @@ pub struct Orphan {
     /// Whose they were.
     pub server: ServerId,
     /// Its processes and its pod, as far as they are still there.
-    pub left: Remains,
+    pub left: Box<Remains>,
+}
+
+impl Orphan {
+    /// What has still to be seen of a server that is gone, where anything has.
+    pub fn to_be_seen(server: &Server, observer: &Observer, at: Timestamp) -> Option<Self> {
+        Some(Self { server: server.id.clone(), left: Box::new(observer.to_be_seen(server, at)?) })
+    }
 }
 
 /// What became of a stop that was sent.
@@ -83,11 +90,12 @@ impl Sent<'_> {
             if !listed && left.is_empty() {
                 return Stopped::Gone;
             }
-            if tokio::time::Instant::now() >= deadline && !(in_grace(&left, clock()) && !listed) {
+            let must_be_done = listed || !in_grace(&left, clock());
+            if must_be_done && tokio::time::Instant::now() >= deadline {
                 return if listed {
                     Stopped::StillThere
                 } else {
-                    Stopped::Orphaned(Orphan { server: self.server.id.clone(), left })
+                    Stopped::Orphaned(Orphan { server: self.server.id.clone(), left: Box::new(left) })
                 };
             }
         }

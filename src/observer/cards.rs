@@ -7,7 +7,7 @@ use super::homes::Homes;
 use super::told::Told;
 use super::{Resident, Running};
 use crate::domain::{GpuSample, Hold, Holder, Jupyter, Server, ServerId, SpawnerState};
-use crate::telemetry::prometheus::Tenant;
+use crate::telemetry::prometheus::{Tenant, Workload};
 use crate::telemetry::{DeviceReading, Machine, Process, Unattributed, all_members, attribute, members};
 
 /// One card and who holds it.
@@ -23,6 +23,15 @@ pub struct Card {
     pub holds: Vec<(ServerId, Hold)>,
     /// Processes on it that belong to no server, or to no single one.
     pub unattributed: Vec<Unattributed>,
+    /// Pods and jobs of no server that its labels name.
+    pub workloads: Vec<Workload>,
+}
+
+impl Card {
+    /// Whether something holds it that belongs to no server, or to no single one.
+    pub fn has_strangers(&self) -> bool {
+        !self.unattributed.is_empty() || !self.workloads.is_empty()
+    }
 }
 
 /// All cards of all machines.
@@ -296,6 +305,7 @@ fn card(machine: &Machine, reading: &DeviceReading) -> Card {
         servers: BTreeSet::new(),
         holds: Vec::new(),
         unattributed: Vec::new(),
+        workloads: Vec::new(),
     }
 }
 

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::cluster::Cluster;
 use crate::domain::{GpuSample, Phase, Pod, PodName, Server, ServerId};
+use crate::telemetry::prometheus::Workload;
 
 /// Resources that stand for a whole card or a part of one that has a name of its own; of shared ones several may
 /// be the same card.
@@ -141,6 +142,18 @@ impl Pods {
             node: pod.node.clone(),
             ends: pod.deletion_timestamp,
         })
+    }
+
+    /// Whether a pod of this name is there just now.
+    pub(super) fn is_taken(&self, namespace: &str, name: &str) -> bool {
+        let Some(cluster) = &self.cluster else { return false };
+        cluster.pod(&PodName::new(namespace, name)).is_ok_and(|pod| pod.is_some())
+    }
+
+    /// Whether what labels name is certainly gone: they may be late.
+    pub(super) fn is_gone(&self, workload: &Workload) -> bool {
+        let Some(cluster) = &self.cluster else { return false };
+        matches!(workload, Workload::Pod { namespace, name } if cluster.pod(&PodName::new(namespace, name)) == Ok(None))
     }
 
     /// The same as it is now, if it is still there. What cannot be seen to be gone is there.

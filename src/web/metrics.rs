@@ -101,10 +101,10 @@ fn sessions(status: &Status, registry: &mut Registry) {
     }
     let cards = Family::<Labels, Gauge>::default();
     for card in status.last.iter().flat_map(|last| &last.cards) {
-        let holder = match (card.servers.is_empty(), card.unattributed.is_empty()) {
+        let holder = match (card.servers.is_empty(), card.has_strangers()) {
             (false, _) => "session",
-            (true, false) => "unattributed",
-            (true, true) => "nobody",
+            (true, true) => "unattributed",
+            (true, false) => "nobody",
         };
         let labels = vec![("model", card.sample.model.clone()), ("held_by", holder.to_owned())];
         cards.get_or_create(&labels).inc();

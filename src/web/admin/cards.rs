@@ -103,7 +103,7 @@ fn state(card: &Card, status: &Status) -> &'static str {
     let strongest = ["busy", "unknown", "protected", "idle"];
     match strongest.into_iter().find(|state| verdicts.contains(state)) {
         Some(state) => state,
-        None if !card.unattributed.is_empty() => "stranger",
+        None if card.has_strangers() => "stranger",
         None => "free",
     }
 }
