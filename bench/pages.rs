@@ -70,6 +70,8 @@ fn cycle(snapshot: Snapshot, ledger: &mut Ledger, policy: &Policy, board: &Board
         cards: Vec::new(),
         plan,
         happened: Vec::new(),
+        pods: Vec::new(),
+        cluster_up: None,
         troubles: Vec::new(),
     };
     board.write(|status| status.completed(report, ledger, began.elapsed()));

@@ -1,11 +1,15 @@
 //! One pass: observe, plan, execute, record.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
+use crate::domain::Pod;
+
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
-use crate::message::reasons;
+use crate::message::{intent, reasons};
 use crate::observer::{Card, Observer};
-use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
+use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Record, Snapshot, Verdict, plan};
 use crate::store::StoreError;
 
 /// Everything one pass needs.
@@ -19,7 +23,7 @@ pub struct Cycle {
     pub journal: Journal,
     /// What is decided by.
     pub policy: Policy,
-    /// Processes left behind by earlier stops.
+    /// What earlier stops left behind.
     pub orphans: Vec<Orphan>,
 }
 
@@ -32,6 +36,10 @@ pub struct CycleReport {
     pub snapshot: Snapshot,
     /// Every card and who holds it.
     pub cards: Vec<Card>,
+    /// Pods that hold cards and are no server's.
+    pub pods: Vec<Arc<Pod>>,
+    /// Whether the cluster told anything, where one is watched.
+    pub cluster_up: Option<bool>,
     /// What was decided.
     pub plan: Plan,
     /// What was done.
@@ -62,6 +70,7 @@ impl Cycle {
             happened.extend(done);
             troubles.extend(problems);
         }
+        name_purposes(&mut happened, &plan);
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
@@ -71,7 +80,16 @@ impl Cycle {
                 troubles.push(trouble.clone());
             }
         }
-        CycleReport { at: now, snapshot: seen.snapshot, cards: seen.cards, plan, happened, troubles }
+        CycleReport {
+            at: now,
+            snapshot: seen.snapshot,
+            cards: seen.cards,
+            pods: seen.pods,
+            cluster_up: seen.cluster_up,
+            plan,
+            happened,
+            troubles,
+        }
     }
 
     /// Sees to what people ask for between two passes; what could not be saved was not done.
@@ -87,15 +105,16 @@ impl Cycle {
 
     /// What the plan found, before anything is done about it.
     fn noticed(&self, plan: &Plan, now: Timestamp) -> Vec<Happening> {
-        let what = |d: &Decision| match (&d.judgement.verdict, self.journal.record(&d.server)) {
-            (Verdict::Idle(_), known) if !known.is_some_and(|record| record.idle) => Some("idle"),
+        let was_idle = |d: &Decision, unless: fn(&Record) -> bool| {
+            self.journal.record(&d.server).is_some_and(|record| record.idle && !unless(record))
+        };
+        let what = |d: &Decision| match &d.judgement.verdict {
+            Verdict::Idle(_) => (!was_idle(d, |_| false)).then_some("idle"),
             // Whoever was warned has an "unmarked".
-            (Verdict::Busy(_) | Verdict::Protected(_), Some(record))
-                if record.idle && record.warning.is_none() =>
-            {
-                Some("recovered")
+            Verdict::Busy(_) | Verdict::Protected(_) => {
+                was_idle(d, |record| record.warning.is_some()).then_some("recovered")
             }
-            _ => None,
+            Verdict::Unknown(_) => None,
         };
         let told = |d: &Decision| {
             Some(Happening::to(&d.server, now, what(d)?, reasons::verdict(&d.judgement.verdict)))
@@ -128,20 +147,26 @@ impl Cycle {
         Ok(())
     }
 
-    /// Reports processes that outlived their server, for as long as they do.
+    /// Reports what outlived its server, for as long as it does.
     async fn orphaned(&mut self, now: Timestamp) -> Vec<String> {
         for orphan in &mut self.orphans {
-            orphan.processes = self.observer.still_running(&orphan.processes, now).await;
+            orphan.left = self.observer.left_of(&orphan.left, now).await;
         }
-        self.orphans.retain(|orphan| !orphan.processes.is_empty());
+        self.orphans.retain(|orphan| !orphan.left.is_empty());
         let words = |orphan: &Orphan| {
-            let pids: Vec<String> = orphan.processes.iter().map(|left| left.pid.to_string()).collect();
-            format!(
-                "a server was stopped but its processes live on (pid {}): end them by hand",
-                pids.join(", ")
-            )
+            format!("a server was stopped, but this of it lives on: {}; see to it by hand", orphan.left)
         };
-        self.orphans.iter().map(words).collect()
+        self.orphans.iter().filter(|orphan| !orphan.left.lives_not_on()).map(words).collect()
+    }
+}
+
+/// Whose budget and work it was belongs to the record of what was done.
+fn name_purposes(happened: &mut [Happening], plan: &Plan) {
+    for happening in happened {
+        let decision = happening.server.as_ref().and_then(|server| plan.of(server));
+        if let Some(purpose) = decision.and_then(|d| intent::purpose(d.judgement.intent.as_deref())) {
+            happening.reason = format!("{} ({purpose})", happening.reason);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod policy;
 pub mod message;
 pub mod hub;
 pub mod telemetry;
+pub mod cluster;
 pub mod notify;
 pub mod store;
 pub mod trace;

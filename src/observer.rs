@@ -9,23 +9,26 @@ mod held;
 mod homes;
 mod kernels;
 mod one;
+mod pods;
+mod queue;
+mod remains;
 mod source;
 mod told;
 mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::{GpuSample, Server, ServerId, SpawnerState, UserName};
+use crate::domain::{GpuSample, Pod, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, Listing};
 use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::ProcessTable;
 use crate::telemetry::agents::Ask;
+use crate::telemetry::{DemandQuery, ProcessTable};
 
 pub use cards::{Card, Cards};
 use clocks::Moment;
@@ -35,6 +38,8 @@ use footprints::Footprints;
 use held::Held;
 use homes::Homes;
 pub use kernels::Kernels;
+pub use pods::{Pods, Remnant};
+pub use remains::Remains;
 pub use source::{Resident, Source};
 pub use told::tenant;
 use told::tenants;
@@ -49,6 +54,9 @@ pub struct Observer {
     hub: Hub,
     kernels: Kernels,
     source: Source,
+    pods: Pods,
+    /// Asked how many wait for a card, where that is set.
+    demand: Option<DemandQuery>,
     thresholds: Thresholds,
     cpu: CpuMeters,
     /// The servers of the last look that may own a process of a machine whose cards are read.
@@ -66,6 +74,10 @@ pub struct Observation {
     pub snapshot: Snapshot,
     /// Every card of this machine and who holds it.
     pub cards: Vec<Card>,
+    /// Pods that hold cards and are no server's.
+    pub pods: Vec<Arc<Pod>>,
+    /// Whether the cluster told anything, where one is watched.
+    pub cluster_up: Option<bool>,
     /// What could not be learned, in words for the admin.
     pub troubles: Vec<String>,
     /// Whose stamps were taken for later than they say.
@@ -79,6 +91,8 @@ impl Observer {
             hub,
             kernels,
             source,
+            pods: Pods::default(),
+            demand: None,
             thresholds,
             cpu: CpuMeters::default(),
             running: Vec::new(),
@@ -88,10 +102,21 @@ impl Observer {
         }
     }
 
+    /// The same, which also asks how many wait for a card.
+    pub fn asking(self, demand: Option<DemandQuery>) -> Self {
+        Self { demand, ..self }
+    }
+
+    /// Asks a cluster about its pods, too.
+    #[must_use]
+    pub fn with_pods(self, pods: Pods) -> Self {
+        Self { pods, ..self }
+    }
+
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
         let moment = Moment { at: now, began: Instant::now() };
-        let mut listing = self.hub.servers().await;
+        let (mut listing, waiting) = tokio::join!(self.hub.servers(), self.asked(now));
         let hub_behind = self.hub_behind(moment);
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing, hub_behind);
@@ -100,12 +125,13 @@ impl Observer {
         let complete = listing.as_ref().is_ok_and(Listing::is_complete);
         // What the cards did while the Hub did not answer is still wanted when it does.
         let ask = if listing.is_ok() { Ask::Next } else { Ask::Again };
-        let (servers, unlisted) = match listing {
+        let (mut servers, unlisted) = match listing {
             Ok(listing) => (listing.servers, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
+        servers.iter_mut().for_each(|server| self.pods.complete(server));
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let cards = self
+        let mut cards = self
             .source
             .look(
                 ask,
@@ -115,17 +141,24 @@ impl Observer {
                 moment.now(),
             )
             .await;
+        cards.devices.iter_mut().for_each(|card| card.workloads.retain(|one| !self.pods.is_gone(one)));
         cards.note(servers.iter().map(Box::as_ref), &mut self.homes);
         if complete {
             self.homes.keep_only(&servers);
         }
         troubles.extend(cards.troubles());
+        troubles.extend(self.pods.troubles());
+        let strangers = if complete { self.pods.strangers(&servers) } else { Vec::new() };
         let table = ProcessTable::read().ok();
         let cpu = self.cpu.measure(&cards, &self.running, now);
         self.keep_running_here(&servers, &cards);
         let mut sessions: Vec<Session> =
-            servers.into_iter().map(|server| unasked(server, &cards, &self.homes, &cpu)).collect();
+            servers.into_iter().map(|server| self.unasked(server, &cards, &cpu)).collect();
         let slow = self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
+        let waiting = match waiting {
+            None => self.pods.queue(&sessions),
+            Some(asked) => asked.map_err(|trouble| troubles.push(trouble)).ok(),
+        };
         if !hub_behind.is_zero() {
             troubles.push(format!(
                 "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
@@ -143,9 +176,11 @@ impl Observer {
                 complete,
                 sessions: unlisted.map_or(Ok(sessions), Err),
                 telemetry_down: cards.down(),
-                waiting: None,
+                waiting,
             },
             cards: cards.devices,
+            pods: strangers,
+            cluster_up: self.pods.up(),
             troubles,
             slow: SlowClocks { hub: hub_behind, servers: slow },
         }
@@ -161,6 +196,26 @@ impl Observer {
         let here: BTreeSet<&UserName> = may_be_here.map(|server| &server.id.user).collect();
         self.running.retain(|(id, _)| here.contains(&id.user));
         self.running.shrink_to_fit();
+    }
+
+    /// A session whose kernels were not asked (yet).
+    fn unasked(&self, mut server: Box<Server>, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
+        let gpus = self.cards_of(&server, cards);
+        if gpus.is_err() {
+            server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
+        }
+        let why = match &gpus {
+            Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
+            Ok(_) => "not asked: a card of it works",
+            Err(_) => "not asked: its cards are not known",
+        };
+        let cpu = cpu.get(&server.id).copied();
+        Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
+    }
+
+    /// The cards of one server, where everything that knows of them agrees.
+    fn cards_of(&self, server: &Server, cards: &Cards) -> Result<Vec<GpuSample>, String> {
+        self.pods.confirm(server, cards.of(server, &self.homes), cards.are_labelled())
     }
 
     fn hub_behind(&self, moment: Moment) -> SignedDuration {
@@ -195,7 +250,7 @@ impl Observer {
 
     /// Waits for a first reading of the cards where the source has to begin with one.
     pub async fn begin(&self, patience: Duration) {
-        self.source.begin(patience).await;
+        tokio::join!(self.source.begin(patience), self.pods.begin(patience));
     }
 
     /// Where the cards are read.
@@ -222,21 +277,6 @@ impl Observer {
         let asked = futures::stream::iter(asked).buffer_unordered(self.kernels.concurrency.max(1));
         asked.filter_map(std::future::ready).collect().await
     }
-}
-
-/// A session whose kernels were not asked (yet).
-fn unasked(mut server: Box<Server>, cards: &Cards, homes: &Homes, cpu: &BTreeMap<ServerId, f64>) -> Session {
-    let gpus = cards.of(&server, homes);
-    if gpus.is_err() {
-        server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
-    }
-    let why = match &gpus {
-        Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
-        Ok(_) => "not asked: a card of it works",
-        Err(_) => "not asked: its cards are not known",
-    };
-    let cpu = cpu.get(&server.id).copied();
-    Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
 }
 
 /// The Hub's stamp in our time, and only where it is not our own doing.

@@ -7,12 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Adapters: what one of them needs of another goes through the floor above.
-const ADAPTERS: [&str; 5] = ["hub", "telemetry", "notify", "store", "trace"];
+const ADAPTERS: [&str; 6] = ["hub", "telemetry", "cluster", "notify", "store", "trace"];
 
 /// What a module must not know although it stands below.
-const MUST_NOT_KNOW: [(&str, &[&str]); 4] = [
+const MUST_NOT_KNOW: [(&str, &[&str]); 5] = [
     ("hub", &["policy", "message"]),
     ("telemetry", &["policy", "message"]),
+    ("cluster", &["policy", "message"]),
     ("notify", &["policy", "message"]),
     ("store", &["message"]),
 ];

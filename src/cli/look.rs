@@ -50,6 +50,8 @@ pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
         at: now,
         snapshot: seen.snapshot,
         cards: seen.cards,
+        pods: seen.pods,
+        cluster_up: seen.cluster_up,
         plan,
         happened: Vec::new(),
         troubles: seen.troubles,

@@ -1,12 +1,15 @@
 //! `plan`: what one cycle would do, and why.
 
+use std::collections::BTreeSet;
+
 use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
 use serde_json::json;
 
 use super::look::{Look, look};
 use super::{Format, exempt, say, say_json};
 use crate::cycle::CycleReport;
-use crate::domain::ServerId;
+use crate::domain::{Pod, ServerId};
+use crate::message::intent::Declaration;
 use crate::message::reasons;
 use crate::observer::Card;
 use crate::policy::{Action, Decision, IdleKind, Verdict, exemptions};
@@ -21,6 +24,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
         Format::Json => {
             decisions.iter().for_each(|decision| say_json(&as_json(decision)));
             exempted.iter().for_each(|exempted| say_json(&exempt::as_json(exempted, &cost)));
+            report.pods.iter().for_each(|pod| say_json(&pod_as_json(pod)));
         }
         Format::Text => {
             say(&format!(
@@ -33,6 +37,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
                 say(&table(decisions).to_string());
             }
             say(&idle_cards(&report, &cost));
+            report.plan.waiting.iter().for_each(|queue| say(&reasons::queue(queue)));
             exempted.iter().for_each(|exempted| say(&exempt::line(exempted, &cost, report.at)));
             report.cards.iter().filter_map(shared).for_each(|line| say(&line));
             for card in report.cards.iter().filter(|card| !card.unattributed.is_empty()) {
@@ -48,6 +53,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
                     ));
                 }
             }
+            report.pods.iter().for_each(|pod| say(&pod_line(pod)));
         }
     }
     for line in notes.iter().chain(&report.troubles) {
@@ -56,25 +62,51 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
     Ok(report.troubles.is_empty() && report.snapshot.sessions.is_ok())
 }
 
+/// A pod that holds cards and is no server's.
+fn pod_line(pod: &Pod) -> String {
+    let since = pod.started.or(pod.created);
+    format!(
+        "unattributed: pod {} on {} holds {} since {}, and is no server of this Hub",
+        pod.name,
+        pod.node.as_deref().unwrap_or("no node"),
+        reasons::asked(&pod.cards),
+        since.map_or_else(|| "not known".to_owned(), reasons::time)
+    )
+}
+
+fn pod_as_json(pod: &Pod) -> serde_json::Value {
+    json!({
+        "pod": pod.name.to_string(),
+        "node": pod.node,
+        "cards": pod.cards,
+        "since": pod.started.or(pod.created),
+    })
+}
+
 /// Who shares a card (time-slicing, MPS), which is idle only as a whole.
 fn shared(card: &Card) -> Option<String> {
     let servers: Vec<String> = card.servers.iter().map(ToString::to_string).collect();
-    let strangers = card.unattributed.len();
+    let strangers = card.unattributed.len() + card.workloads.len();
     let among = match (servers.len(), strangers) {
         (0, _) | (1, 0) => return None,
         (_, 0) => servers.join(", "),
-        _ => format!("{} and {strangers} unattributed processes", servers.join(", ")),
+        _ => format!("{} and {strangers} unattributed processes or pods", servers.join(", ")),
     };
     Some(format!("shared: card {} is held by {among}; it is idle only when nobody uses it", card.sample.id))
 }
 
 /// How much is idle, and what that costs where prices are known.
 fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
-    let idle = |id: &ServerId| {
-        let at_rest = |verdict: &Verdict| matches!(verdict, Verdict::Idle(i) if i.kind != IdleKind::AtWork);
-        report.plan.of(id).is_some_and(|decision| at_rest(&decision.judgement.verdict))
+    let at_rest = |verdict: &Verdict| verdict.at_rest().is_some_and(|idle| idle.kind != IdleKind::AtWork);
+    let idle = || report.plan.decisions.iter().filter(|decision| at_rest(&decision.judgement.verdict));
+    let ids: BTreeSet<&ServerId> = idle().map(|decision| &decision.server).collect();
+    let sessions = || report.snapshot.sessions.iter().flatten().filter(|s| ids.contains(&s.server.id));
+    let declared =
+        idle().filter(|decision| matches!(decision.judgement.verdict, Verdict::Protected(_))).count();
+    let declared = match declared {
+        0 => String::new(),
+        some => format!("; {some} of them within their declared time"),
     };
-    let sessions = || report.snapshot.sessions.iter().flatten().filter(|session| idle(&session.server.id));
     let models: Vec<&str> =
         sessions().flat_map(|s| s.gpus.iter().flatten()).map(|gpu| gpu.model.as_str()).collect();
     let prices: Vec<f64> = models.iter().filter_map(|model| cost.per_hour(model)).collect();
@@ -83,7 +115,7 @@ fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
     } else {
         format!(", {:.2} {} an hour", prices.iter().sum::<f64>(), cost.currency)
     };
-    format!("{} idle sessions hold {} cards{price}", sessions().count(), models.len())
+    format!("{} idle sessions hold {} cards{price}{declared}", sessions().count(), models.len())
 }
 
 fn table(decisions: &[Decision]) -> Table {
@@ -121,6 +153,7 @@ fn as_json(decision: &Decision) -> serde_json::Value {
         "action": action,
         "held_back": decision.held_back.as_ref().map(reasons::held_back),
         "rule": decision.judgement.rule,
+        "intent": Declaration::of(&decision.judgement),
         "card_clock": decision.judgement.clocks.and_then(|clocks| clocks.card),
         "use_clock": decision.judgement.clocks.map(|clocks| clocks.used),
         "presence_clock": decision.judgement.clocks.map(|clocks| clocks.present),
@@ -151,7 +184,7 @@ mod tests {
             past: None,
         };
         let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();
-        Card { machine: None, sample, servers, holds: vec![], unattributed: vec![] }
+        Card { machine: None, sample, servers, holds: vec![], unattributed: vec![], workloads: vec![] }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cluster::Cluster;
 use crate::cycle::Cycle;
 use crate::executor::{Asked, Executor, Inbox, Journal, Post, Setbacks, Users};
 use crate::hub::{
@@ -10,11 +11,11 @@ use crate::hub::{
     Stopper, TokenMinter, UserRemover,
 };
 use crate::notify::Mailer;
-use crate::observer::{Kernels, Observer, Source};
+use crate::observer::{Kernels, Observer, Pods, Source};
 use crate::policy::{CullUsers, KernelSource, Mode, Policy};
 use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
-use crate::telemetry::{Agents, NvmlSampler, Prometheus};
+use crate::telemetry::{Agents, DemandQuery, NvmlSampler, Prometheus};
 
 /// How long the first reading of the cards may take before the first look goes ahead without it.
 const FIRST_READING: Duration = Duration::from_secs(5);
@@ -60,7 +61,15 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
         concurrency: settings.hub.concurrency,
     };
     let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
+    let observer = observer.asking(demand(settings)?).with_pods(pods(settings).await?);
     Ok(Parts { observer, policy, notes, probing })
+}
+
+/// Begins to watch the cluster, where one is named.
+pub async fn pods(settings: &Settings) -> Result<Pods, String> {
+    let Some(kubernetes) = &settings.kubernetes else { return Ok(Pods::default()) };
+    let cluster = Cluster::start(kubernetes.cluster.clone()).await.map_err(|error| error.to_string())?;
+    Ok(Pods::new(cluster, kubernetes.direct))
 }
 
 /// Opens the source of readings.
@@ -73,6 +82,15 @@ pub fn source(settings: &settings::Source) -> Result<Source, String> {
             Source::Prometheus(Box::new(opened))
         }
     })
+}
+
+/// Whom it is asked how many wait for a card.
+pub fn demand(settings: &Settings) -> Result<Option<DemandQuery>, String> {
+    let query = settings
+        .demand
+        .as_ref()
+        .map(|demand| DemandQuery::new((*demand.server).clone(), demand.promql.clone(), demand.section));
+    query.transpose().map_err(|error| error.to_string())
 }
 
 /// What the settings ask of the token.

@@ -17,7 +17,8 @@ pub struct Server {
     pub admin: bool,
     /// The profile chosen at start (`user_options.profile`), where there is one.
     pub profile: Option<String>,
-    /// Labels of the session, where a source gives some.
+    /// Labels of the session, where a source gives some: those of its pod, and what its owner chose at the start
+    /// under `user_options.…` ([`super::CHOSEN`]).
     pub labels: BTreeMap<String, String>,
     /// When this run of the server started: a new value is a new session.
     pub started: Option<Timestamp>,
@@ -47,6 +48,8 @@ pub struct SpawnerState {
     pub container: Option<String>,
     /// Pod name and namespace (KubeSpawner).
     pub pod: Option<(String, String)>,
+    /// That pod's uid, where the cluster tells: a later pod may have the same name.
+    pub pod_uid: Option<String>,
     /// Batch job (batchspawner).
     pub job: Option<String>,
     /// The machine it was started on, where the spawner tells; of a batch job the first one.
@@ -56,7 +59,7 @@ pub struct SpawnerState {
 impl SpawnerState {
     /// Whether the spawner (or our rights) told nothing that leads to processes.
     pub fn is_empty(&self) -> bool {
-        let Self { pid, unit, container, pod, job, host: _ } = self;
+        let Self { pid, unit, container, pod, pod_uid: _, job, host: _ } = self;
         pid.is_none() && unit.is_none() && container.is_none() && pod.is_none() && job.is_none()
     }
 }

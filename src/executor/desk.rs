@@ -123,18 +123,21 @@ impl Executor {
         if !self.inbox.may_stop(server) {
             return Answer::Refused(Refusal::Failed("somebody asked to keep it at the same time".to_owned()));
         }
-        let ended =
-            send_and_verify(server, session.server.started, Afterwards::Keep, stopper, observer, clock).await;
+        let ended = send_and_verify(&session.server, Afterwards::Keep, stopper, observer, clock).await;
         self.inbox.stop_ended(server);
         let at = clock();
         let (event, what, answer) = match ended {
-            Stopped::Gone => ("stopped", "the server is gone".to_owned(), Answer::Stopped),
+            Stopped::Gone => {
+                done.orphans.extend(Orphan::to_be_seen(&session.server, observer, at));
+                ("stopped", "the server is gone".to_owned(), Answer::Stopped)
+            }
             Stopped::StillThere => {
                 ("stopping", "the Hub is still stopping it".to_owned(), Answer::StillStopping)
             }
             Stopped::Orphaned(orphan) => {
+                let what = format!("the Hub has forgotten it, but these live on: {}", orphan.left);
                 done.orphans.push(orphan);
-                ("orphaned", "the Hub has forgotten it, but processes live on".to_owned(), Answer::Orphaned)
+                ("orphaned", what, Answer::Orphaned)
             }
             Stopped::Failed(error) => {
                 ("held-back", format!("the stop failed: {error}"), Answer::Refused(Refusal::Failed(error)))

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::notice::session_notice;
 use super::verified::{Orphan, Stopped, send_and_verify};
 use super::{Clock, Executor, Happening, Inbox, Journal, StopOutcome, kernels};
-use crate::domain::{Server, ServerId};
+use crate::domain::{Queue, Server, ServerId};
 use crate::hub::{KernelStopper, Stopper};
 use crate::message::{SessionNotice, reasons};
 use crate::observer::Observer;
@@ -22,7 +22,7 @@ enum Ending {
     CalledOff(String),
     /// The Hub did not do it.
     Failed(String),
-    /// The server is gone and so are its processes.
+    /// The server is gone, and so are its processes and its pod.
     Gone(Box<Told>),
     /// The Hub has forgotten the server, its processes live on.
     Orphaned(Orphan),
@@ -60,7 +60,7 @@ impl Executor {
         let Some(stopper) = &self.stopper else {
             return Ok(Vec::new());
         };
-        let waiting = plan.waiting;
+        let waiting = plan.waiting.as_ref();
         let (kernels, inbox) = (self.kernels.as_ref(), &self.inbox);
         let means = Means { waiting, policy, observer, stopper, kernels, inbox, clock };
         let means = &means;
@@ -89,7 +89,11 @@ impl Executor {
             happened.push(ending.told(decision, at));
             saved = saved.and(ending.save(&decision.server, at, journal));
             match ending {
-                Ending::Gone(told) | Ending::KernelsGone(told) => {
+                Ending::Gone(told) => {
+                    orphans.extend(Orphan::to_be_seen(&told.server, observer, at));
+                    happened.extend(self.tell_owner(*told, at).await);
+                }
+                Ending::KernelsGone(told) => {
                     happened.extend(self.tell_owner(*told, at).await);
                 }
                 Ending::Orphaned(orphan) => orphans.push(orphan),
@@ -135,9 +139,7 @@ impl Ending {
                 .because_of(Some("a server could not be stopped; the log says which and why".to_owned())),
             Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
             Self::Orphaned(orphan) => {
-                let names: Vec<String> =
-                    orphan.processes.iter().map(|left| format!("{} ({})", left.pid, left.name)).collect();
-                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", names.join(", ")))
+                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", orphan.left))
             }
             Self::Gone(_) => to("stopped", why()),
             Self::KernelsGone(told) => {
@@ -160,7 +162,7 @@ fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
 
 /// What one stop is decided by, and with what it is done.
 struct Means<'a> {
-    waiting: Option<u32>,
+    waiting: Option<&'a Queue>,
     policy: &'a Policy,
     observer: &'a Observer,
     stopper: &'a Stopper,
@@ -186,7 +188,7 @@ async fn stop(decision: &Decision, known: Ledger, means: &Means<'_>) -> Ending {
 async fn stop_server(decision: &Decision, told: Box<Told>, means: &Means<'_>) -> Ending {
     let afterwards = means.policy.afterwards(decision);
     let Means { stopper, observer, clock, .. } = *means;
-    match send_and_verify(&decision.server, decision.started, afterwards, stopper, observer, clock).await {
+    match send_and_verify(&told.server, afterwards, stopper, observer, clock).await {
         Stopped::Gone => Ending::Gone(told),
         Stopped::StillThere => Ending::StillThere,
         Stopped::Orphaned(orphan) => Ending::Orphaned(orphan),
@@ -242,7 +244,7 @@ fn still_due(
         sessions: Ok(vec![session.clone()]),
         complete: false,
         telemetry_down: None,
-        waiting,
+        waiting: waiting.cloned(),
     };
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);

@@ -2,36 +2,47 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Clock;
-use crate::domain::{Afterwards, ServerId};
+use crate::domain::{Afterwards, Server, ServerId};
 use crate::hub::{StopAnswer, Stopper};
-use crate::observer::{Observer, Resident};
+use crate::observer::{Observer, Remains};
 
 /// How long a stop may take before it is reported as not done. The Hub itself waits ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it is looked whether a stop happened that the Hub did not answer.
 const DOUBT: Duration = Duration::from_secs(5);
+/// How long after its grace a pod may take to go: its node ends it by force, and says so.
+const SETTLES: SignedDuration = SignedDuration::from_secs(5);
+/// The grace of a pod that is waited for. A longer one is reported as not gone yet, so that others' turn comes.
+const LONGEST_GRACE: SignedDuration = SignedDuration::from_secs(30);
 /// How often it is looked whether a server is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Processes that outlived the stop of their server.
+/// What outlived the stop of its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     /// Whose they were.
     pub server: ServerId,
-    /// The processes, and where they run.
-    pub processes: Vec<Resident>,
+    /// Its processes and its pod, as far as they are still there.
+    pub left: Remains,
+}
+
+impl Orphan {
+    /// What has still to be seen of a server that is gone, where anything has.
+    pub fn to_be_seen(server: &Server, observer: &Observer, at: Timestamp) -> Option<Self> {
+        Some(Self { server: server.id.clone(), left: observer.to_be_seen(server, at)? })
+    }
 }
 
 /// What became of a stop that was sent.
 pub enum Stopped {
     /// The Hub did not do it.
     Failed(String),
-    /// The server is gone and so are its processes.
+    /// The server is gone and so are its processes and its pod.
     Gone,
-    /// The Hub has forgotten the server, its processes live on.
+    /// The Hub has forgotten the server, its processes or its pod live on.
     Orphaned(Orphan),
     /// The Hub still has it.
     StillThere,
@@ -39,15 +50,14 @@ pub enum Stopped {
 
 /// Stops one run of a server.
 pub async fn send_and_verify(
-    id: &ServerId,
-    started: Option<Timestamp>,
+    server: &Server,
     afterwards: Afterwards,
     stopper: &Stopper,
     observer: &Observer,
     clock: Clock,
 ) -> Stopped {
-    let sent = Sent { id, started, before: observer.processes(id, clock()).await };
-    match stopper.stop(id, afterwards).await {
+    let sent = Sent { server, before: observer.belongings(server, clock()).await };
+    match stopper.stop(&server.id, afterwards).await {
         Ok(StopAnswer::Gone | StopAnswer::Slow) => sent.wait_until_gone(observer, clock, PATIENCE).await,
         // Nobody knows whether the Hub did it before it failed.
         Err(error) if error.is_transient() => match sent.wait_until_gone(observer, clock, DOUBT).await {
@@ -60,9 +70,8 @@ pub async fn send_and_verify(
 
 /// A stop that is on its way.
 struct Sent<'a> {
-    id: &'a ServerId,
-    started: Option<Timestamp>,
-    before: Vec<Resident>,
+    server: &'a Server,
+    before: Remains,
 }
 
 impl Sent<'_> {
@@ -72,25 +81,31 @@ impl Sent<'_> {
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
             look.tick().await;
-            let listed = match observer.server(self.id).await {
-                Ok(server) => server.is_some_and(|server| server.started == self.started),
+            let listed = match observer.server(&self.server.id).await {
+                Ok(server) => server.is_some_and(|server| server.started == self.server.started),
                 Err(_) => true,
             };
-            let alive = if listed {
-                self.before.clone()
-            } else {
-                observer.still_running(&self.before, clock()).await
-            };
-            if !listed && alive.is_empty() {
+            let left =
+                if listed { self.before.clone() } else { observer.left_of(&self.before, clock()).await };
+            if !listed && left.is_empty() {
                 return Stopped::Gone;
             }
-            if tokio::time::Instant::now() >= deadline {
+            if tokio::time::Instant::now() >= deadline && !(in_grace(&left, clock()) && !listed) {
                 return if listed {
                     Stopped::StillThere
                 } else {
-                    Stopped::Orphaned(Orphan { server: self.id.clone(), processes: alive })
+                    Stopped::Orphaned(Orphan { server: self.server.id.clone(), left })
                 };
             }
         }
     }
+}
+
+/// Whether a pod still has the time it was promised to end in. A promise too long to wait for here is none.
+fn in_grace(left: &Remains, now: Timestamp) -> bool {
+    let ends = left.pod.as_ref().and_then(|pod| pod.ends);
+    ends.is_some_and(|ends| {
+        let time_left = ends.duration_since(now);
+        time_left > -SETTLES && time_left <= LONGEST_GRACE
+    })
 }

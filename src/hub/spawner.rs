@@ -18,6 +18,7 @@ pub(super) fn read(state: &RawValue) -> SpawnerState {
         unit: text(&state, "unit_name").map(|u| u.trim_end_matches(".service").to_owned()),
         container: text(&state, "object_id").or_else(|| text(&state, "container_id")),
         pod: text(&state, "pod_name").zip(text(&state, "namespace")),
+        pod_uid: None,
         job: text(&state, "job_id"),
         host: host(&state),
     }

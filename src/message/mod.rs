@@ -9,6 +9,7 @@ mod announcement;
 pub(crate) mod as_read;
 mod ending;
 mod foreign;
+pub mod intent;
 mod measures;
 mod news;
 mod notice;

@@ -43,6 +43,8 @@ pub enum Recovery {
         /// Until when.
         until: Timestamp,
     },
+    /// It was declared to be needed until then.
+    Declared(Timestamp),
     /// It is left alone whatever it does.
     Exempt,
     /// It can no longer be said for certain that it is unused.
@@ -56,6 +58,7 @@ impl From<&Verdict> for Recovery {
             Verdict::Protected(ProtectedReason::Kept { until, by }) => {
                 Self::Kept { by: by.clone(), until: *until }
             }
+            Verdict::Protected(ProtectedReason::Declared { declared, .. }) => Self::Declared(declared.until),
             Verdict::Protected(ProtectedReason::Exempt { .. } | ProtectedReason::NoCard) => Self::Exempt,
             Verdict::Unknown(_) | Verdict::Idle(_) => Self::Uncertain,
         }
@@ -147,6 +150,9 @@ fn why(recovery: &Recovery, owner: &UserName, zone: &TimeZone) -> String {
             let who =
                 if *by == owner.0 { "You keep".to_owned() } else { format!("{} keeps", foreign::name(by)) };
             format!("{who} it until {}.", measures::instant_in_words(*until, zone))
+        }
+        Recovery::Declared(until) => {
+            format!("It was declared to be needed until {}.", measures::instant_in_words(*until, zone))
         }
         Recovery::Exempt => "It is left alone now.".to_owned(),
         Recovery::Uncertain => {

@@ -1,9 +1,11 @@
 //! Why something is done or not done, in a sentence part each.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use std::collections::BTreeMap;
 
-use super::{bytes_in_words, foreign, instant_in_words};
-use crate::domain::Hold;
+use super::measures::age;
+use super::{bytes_in_words, duration_in_words, foreign, instant_in_words, intent, sentences};
+use crate::domain::{Hold, Queue, QueueLine};
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, KernelDoubt, KernelName,
     LONGEST_REASON, Lifted, LimitKind, ProtectedReason, RuleOddity, Target, UnknownReason, UseSign,
@@ -56,6 +58,12 @@ fn busy(reason: &BusyReason) -> String {
         },
         BusyReason::Present(at) => format!("somebody was there at {}", time(*at)),
     }
+}
+
+/// What a pod asks for: `2 nvidia.com/gpu`.
+pub fn asked(cards: &BTreeMap<String, u32>) -> String {
+    let each = |(name, count): (&String, &u32)| format!("{count} {}", foreign::name(name));
+    cards.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 /// A name that a user chose, as one line without control characters.
@@ -137,6 +145,24 @@ fn protected(reason: &ProtectedReason) -> String {
         ProtectedReason::Kept { until, by } => {
             format!("{} keeps it until {}", foreign::name(by), time(*until))
         }
+        ProtectedReason::Declared { idle, declared, seen } => {
+            let lasted = duration_in_words(age(idle.since, *seen));
+            let left = duration_in_words(age(*seen, declared.until));
+            format!("idle for {lasted}; {}, {left} left: {}", intent::declared(*declared), self::idle(idle))
+        }
+    }
+}
+
+/// Who waits for cards, in a sentence part: `3 wait for a GPU since …`.
+pub fn queue(queue: &Queue) -> String {
+    let line = |line: &QueueLine| {
+        let since = line.since.map(|since| format!(" since {}", time(since))).unwrap_or_default();
+        let (count, what) = (line.count, sentences::queued_for(line));
+        format!("{count} {} for {what}{since}", if count == 1 { "waits" } else { "wait" })
+    };
+    match queue.total() {
+        0 => "nobody waits for a GPU".to_owned(),
+        _ => queue.lines.iter().filter(|line| line.count > 0).map(line).collect::<Vec<_>>().join(", "),
     }
 }
 

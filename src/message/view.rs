@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
-    foreign, measures, pages, reasons, sentences,
+    foreign, intent, measures, pages, reasons, sentences,
 };
 use crate::domain::Hold;
 use crate::policy::LimitKind;
@@ -179,7 +179,7 @@ impl SessionView {
             stops: measures::deadline_in_words(session.deadline, zone),
             remedy: sentences::remedy(session.limit),
             why: sentences::why(session.kind, session.limit, session.cards.len()),
-            demand: session.waiting.map(sentences::demand),
+            demand: session.waiting.as_ref().map(|line| sentences::demand(line, zone)),
             kernels: session.kernels.as_ref().map(|names| first_few(names)),
             interrupt: session.save_wait.map(|wait| sentences::interrupt(wait.unsigned_abs())),
             since: format!("{state} for {lasted}, since {since}."),
@@ -215,6 +215,8 @@ fn rows(session: &SessionNotice, now: Timestamp, zone: &TimeZone) -> Vec<Row> {
     };
     rows.push(row("Kernel or terminal last used", used));
     rows.push(row("Last sign of anybody", clock(session.present)));
+    let declared = intent::rows(session.intent.as_deref(), session.declared, now, zone);
+    rows.extend(declared.into_iter().map(|(label, value)| row(label, value)));
     rows
 }
 

@@ -1,10 +1,11 @@
 //! Where a single-user server is asked. Its own process may claim anything, so that of its claim only a
-//! port of this host counts.
+//! port of this host counts. Of a pod the cluster tells the address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use url::{Host, Url};
 
+use super::Pods;
 use crate::domain::Server;
 use crate::telemetry::{ProcessTable, listeners, process_table};
 
@@ -18,8 +19,14 @@ pub(super) struct Address {
 }
 
 /// The server's own address where its processes listen there, else its path below the public one.
-pub(super) fn of(server: &Server, table: Option<&ProcessTable>, public: Option<&Url>) -> Option<Address> {
-    let direct = direct(server, table).map(|base| Address { base, through_proxy: false });
+pub(super) fn of(
+    server: &Server,
+    table: Option<&ProcessTable>,
+    pods: &Pods,
+    public: Option<&Url>,
+) -> Option<Address> {
+    let own = direct(server, table).or_else(|| below(at(pods.address(server)?)?, &server.path));
+    let direct = own.map(|base| Address { base, through_proxy: false });
     let proxied = || Some(Address { base: below(public?.clone(), &server.path)?, through_proxy: true });
     direct.or_else(proxied)
 }
@@ -59,8 +66,12 @@ impl Claim {
     }
 
     fn url(&self) -> Option<Url> {
-        Url::parse(&format!("http://{}", self.0)).ok()
+        at(self.0)
     }
+}
+
+fn at(address: SocketAddr) -> Option<Url> {
+    Url::parse(&format!("http://{address}")).ok()
 }
 
 /// `base` with the Hub's path, which a Hub always starts with a slash.

@@ -7,7 +7,7 @@ use super::homes::Homes;
 use super::told::Told;
 use super::{Resident, Running};
 use crate::domain::{GpuSample, Hold, Holder, Jupyter, Server, ServerId, SpawnerState};
-use crate::telemetry::prometheus::Tenant;
+use crate::telemetry::prometheus::{Tenant, Workload};
 use crate::telemetry::{DeviceReading, Machine, Process, Unattributed, all_members, attribute, members};
 
 /// One card and who holds it.
@@ -23,6 +23,15 @@ pub struct Card {
     pub holds: Vec<(ServerId, Hold)>,
     /// Processes on it that belong to no server, or to no single one.
     pub unattributed: Vec<Unattributed>,
+    /// Pods and jobs of no server that its labels name.
+    pub workloads: Vec<Workload>,
+}
+
+impl Card {
+    /// Whether something holds it that belongs to no server, or to no single one.
+    pub fn has_strangers(&self) -> bool {
+        !self.unattributed.is_empty() || !self.workloads.is_empty()
+    }
 }
 
 /// All cards of all machines.
@@ -60,6 +69,11 @@ impl Cards {
     /// Attributes cards by what their labels tell.
     pub(super) fn told(told: Told, tenants: &[(ServerId, Tenant)]) -> Self {
         Self { devices: told.cards(tenants), places: Vec::new(), told: Some(told) }
+    }
+
+    /// Whether labels tell whose cards are, and not processes.
+    pub(super) fn are_labelled(&self) -> bool {
+        self.told.is_some()
     }
 
     /// What keeps cards from being attributed.
@@ -173,6 +187,9 @@ impl Cards {
     fn where_named(&self, spawner: &SpawnerState) -> Result<(), String> {
         let place = |is: &dyn Fn(&Machine) -> bool| self.places.iter().find(|place| is(&place.machine));
         match &spawner.host {
+            // A node may be called otherwise here, and a pod is looked for everywhere.
+            Some(host) if spawner.pod.is_some() => place(&|machine| machine.is_called(host))
+                .map_or(Ok(()), |node| known(Some(node), String::new)),
             Some(host) => {
                 let absent = || format!("it runs on {host}, where no agent is asked");
                 known(place(&|machine| machine.is_called(host)), absent)
@@ -288,6 +305,7 @@ fn card(machine: &Machine, reading: &DeviceReading) -> Card {
         servers: BTreeSet::new(),
         holds: Vec::new(),
         unattributed: Vec::new(),
+        workloads: Vec::new(),
     }
 }
 

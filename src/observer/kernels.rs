@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::address;
+use super::{Pods, address};
 use crate::domain::{Jupyter, Server};
 use crate::hub::{Dated, Prober};
 use crate::telemetry::ProcessTable;
@@ -39,11 +39,11 @@ impl Asked {
 }
 
 impl Kernels {
-    pub(super) async fn ask(&self, server: &Server, table: Option<&ProcessTable>) -> Asked {
+    pub(super) async fn ask(&self, server: &Server, table: Option<&ProcessTable>, pods: &Pods) -> Asked {
         let Some(prober) = &self.prober else {
             return Asked::not("kernels are not asked (hub.probe_kernels, or the scope tokens)");
         };
-        let Some(address) = address::of(server, table, self.public_url.as_ref()) else {
+        let Some(address) = address::of(server, table, pods, self.public_url.as_ref()) else {
             return Asked::not(
                 "its own address is not known: set hub.public_url to the address people use for the Hub",
             );

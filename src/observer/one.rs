@@ -23,13 +23,14 @@ impl Observer {
         let Some(mut server) = self.hub.server(id).await.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
+        self.pods.complete(&mut server);
         let behind = self.hub_behind(moment);
         self.footprints(|footprints| disown(footprints, &mut server, behind));
         let mut running: Vec<_> = self.running.iter().filter(|(other, _)| other != id).cloned().collect();
         running.push((id.clone(), server.spawner.clone()));
         let (tenants, only) = (tenants([&server].into_iter()), self.homes.only(&server));
         let cards = self.source.look_fresh(&running, &tenants, only, moment.now()).await;
-        let gpus = cards.of(&server, &self.homes);
+        let gpus = self.cards_of(&server, &cards);
         let table = ProcessTable::read().ok();
         let (jupyter, _) = self.ask(&server, table.as_ref(), moment).await;
         let holds = cards.holds_of(id, jupyter.as_ref().ok());
@@ -44,7 +45,7 @@ impl Observer {
         moment: Moment,
     ) -> (Result<Jupyter, String>, SignedDuration) {
         let began = moment.now();
-        let Asked { jupyter, left_trace, dated } = self.kernels.ask(server, table).await;
+        let Asked { jupyter, left_trace, dated } = self.kernels.ask(server, table, &self.pods).await;
         if left_trace {
             self.footprints(|footprints| footprints.left(server, began, moment.now()));
         }
@@ -76,7 +77,7 @@ impl Observer {
         work: impl AsyncFnOnce(&Url) -> T,
     ) -> Result<T, &'static str> {
         let table = ProcessTable::read().ok();
-        let address = address::of(server, table.as_ref(), self.kernels.public_url.as_ref());
+        let address = address::of(server, table.as_ref(), &self.pods, self.kernels.public_url.as_ref());
         let address = address.ok_or("its own address is not known: set hub.public_url")?;
         let moment = Moment { at: now, began: Instant::now() };
         let done = work(&address.base).await;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 
 pub use super::values::Length;
-use super::values::{Pattern, Share};
+use super::values::{Cap, Pattern, Share};
 pub use policy::{
     BusyKernelAction, CpuServers, Exempt, Keep, Overrides, Policy, ReasonNeed, Rule, Safety, StopAction,
     StopHours,
@@ -24,8 +24,13 @@ pub struct File {
     pub hub: Hub,
     #[serde(default)]
     pub telemetry: Telemetry,
+    pub kubernetes: Option<Kubernetes>,
     #[serde(default)]
     pub policy: Policy,
+    #[serde(default)]
+    pub intent: Intent,
+    #[serde(default)]
+    pub demand: Demand,
     #[serde(default)]
     pub rule: Vec<Rule>,
     #[serde(default)]
@@ -62,6 +67,25 @@ pub struct Hub {
     pub concurrency: Option<usize>,
     pub request_timeout: Option<Length>,
     pub probe_kernels: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demand {
+    pub promql: Option<String>,
+    pub prometheus: Option<Prometheus>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Intent {
+    pub expected_duration_cap: Option<Cap>,
+    pub owner: Option<String>,
+    pub team: Option<String>,
+    pub project: Option<String>,
+    pub expected_duration: Option<String>,
+    pub expected_until: Option<String>,
+    pub user_options: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -140,6 +164,16 @@ pub struct Prometheus {
 pub enum Method {
     Get,
     Post,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kubernetes {
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    pub namespaces: Option<Vec<String>>,
+    pub resources: Option<Vec<String>>,
+    pub direct: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -115,14 +115,15 @@ struct Roster<'a> {
     containers: HashMap<&'a str, Vec<&'a Running>>,
     jobs: HashMap<&'a str, Vec<&'a Running>>,
     pods: HashMap<&'a (String, String), Vec<&'a Running>>,
+    pod_uids: HashMap<&'a str, Vec<&'a Running>>,
     roots: HashMap<u32, Vec<&'a Running>>,
 }
 
 impl<'a> Roster<'a> {
     fn new(servers: &'a [Running]) -> Self {
         let (units, containers, jobs) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let (pods, roots) = (HashMap::new(), HashMap::new());
-        let mut roster = Self { servers, units, containers, jobs, pods, roots };
+        let (pods, pod_uids, roots) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut roster = Self { servers, units, containers, jobs, pods, pod_uids, roots };
         for server in servers {
             let spawner = &server.1;
             if let Some(unit) = spawner.unit.as_deref().filter(|unit| !unit.is_empty()) {
@@ -134,7 +135,10 @@ impl<'a> Roster<'a> {
             if let Some(job) = spawner.job.as_deref() {
                 roster.jobs.entry(job).or_default().push(server);
             }
-            if let Some(pod) = spawner.pod.as_ref() {
+            // A name may be an earlier pod's, too; the uid is nobody else's.
+            if let Some(uid) = spawner.pod_uid.as_deref() {
+                roster.pod_uids.entry(uid).or_default().push(server);
+            } else if let Some(pod) = spawner.pod.as_ref() {
                 roster.pods.entry(pod).or_default().push(server);
             }
             if let Some(root) = root(spawner) {
@@ -158,7 +162,8 @@ impl<'a> Roster<'a> {
         for path in &process.cgroups {
             add(slurm_job(kept_by_system(path, own_uid)).and_then(|job| self.jobs.get(job)), Basis::Job);
             let pod = pod_uid(kept_by_system(path, own_uid));
-            add(pod.and_then(|uid| self.pods.get(table.pod(&uid)?)), Basis::Pod);
+            add(pod.as_deref().and_then(|uid| self.pod_uids.get(uid)), Basis::Pod);
+            add(pod.as_deref().and_then(|uid| self.pods.get(table.pod(uid)?)), Basis::Pod);
             for group in kept_by_system(path, own_uid) {
                 add(group.strip_suffix(".service").and_then(|unit| self.units.get(unit)), Basis::Unit);
                 add(container_id(group).and_then(|id| self.containers.get(id)), Basis::Container);

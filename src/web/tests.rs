@@ -160,6 +160,8 @@ fn look(line: &str) -> (CycleReport, Ledger) {
         at: now(),
         snapshot,
         cards: Vec::new(),
+        pods: Vec::new(),
+        cluster_up: None,
         plan,
         happened: Vec::new(),
         troubles: Vec::new(),

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::card::{CardView, cards};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
-use crate::domain::{KernelState, UserName};
-use crate::message::{pages, reasons};
+use crate::domain::{KernelState, Queue, UserName};
+use crate::message::{intent, pages, reasons};
 use crate::policy::{self, Giver, Mode, Policy, ReasonNeed, Verdict, limits_of};
 
 /// One session, for its owner.
@@ -127,7 +127,13 @@ impl SessionView {
                 needs_reason: !visitor.owns(id),
                 computes: matches!(verdict, Verdict::Busy(_)),
             }),
-            evidence: evidence(known, policy, status.last.as_ref().and_then(|last| last.waiting), &zone, now),
+            evidence: evidence(
+                known,
+                policy,
+                status.last.as_ref().and_then(|last| last.waiting.as_ref()),
+                &zone,
+                now,
+            ),
         }
     }
 }
@@ -205,7 +211,7 @@ fn clocks(known: &Known, now: Timestamp, zone: &TimeZone) -> Vec<Moment> {
 fn evidence(
     known: &Known,
     policy: Option<&Policy>,
-    waiting: Option<u32>,
+    queue: Option<&Queue>,
     zone: &TimeZone,
     now: Timestamp,
 ) -> Vec<(String, String)> {
@@ -214,6 +220,7 @@ fn evidence(
     let rule = known.decision.judgement.rule.as_deref();
     row("Rule", rule.map_or_else(|| "none; the defaults apply".to_owned(), pages::name));
     if let Some(policy) = policy {
+        let waiting = queue.map(|queue| queue.for_server(&known.session.server.id));
         let limits = limits_of(rule, waiting, policy);
         let or_never =
             |limit: Option<jiff::SignedDuration>| limit.map_or_else(|| "never".to_owned(), pages::length);
@@ -222,6 +229,9 @@ fn evidence(
         row("Warned after the card alone rested", or_never(limits.card_unused_warn_after));
         row("Time between warning and stop", pages::length(limits.grace));
     }
+    let judgement = &known.decision.judgement;
+    let declared = intent::rows(judgement.intent.as_deref(), judgement.declared, now, zone);
+    declared.into_iter().for_each(|(key, value)| row(key, value));
     if let Some(started) = known.session.server.started {
         row("Started", pages::moment(started, now, zone));
     }

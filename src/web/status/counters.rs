@@ -1,6 +1,6 @@
 //! What happened since the service started, for the metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Last;
@@ -59,20 +59,19 @@ impl Counters {
 
     /// A card that several sessions hold counts as the busiest of them finds it.
     fn cards(&mut self, report: &CycleReport, passed: f64) {
-        let verdicts: BTreeMap<_, _> = report
-            .plan
-            .decisions
-            .iter()
+        let holders: BTreeSet<_> = report.cards.iter().flat_map(|card| &card.servers).collect();
+        let decisions = report.plan.decisions.iter().filter(|decision| holders.contains(&decision.server));
+        let verdicts: BTreeMap<_, _> = decisions
             .map(|decision| (&decision.server, reasons::verdict_word(&decision.judgement.verdict)))
             .collect();
         for card in &report.cards {
             let of_holders: Vec<_> = card.servers.iter().filter_map(|id| verdicts.get(id)).collect();
             let busiest = ["busy", "unknown", "protected", "idle"];
             let held = busiest.into_iter().find(|word| of_holders.contains(&word));
-            let state = match (held, card.unattributed.is_empty()) {
+            let state = match (held, card.has_strangers()) {
                 (Some(verdict), _) => verdict,
-                (None, false) => "unattributed",
-                (None, true) => "free",
+                (None, true) => "unattributed",
+                (None, false) => "free",
             };
             *self.card_seconds.entry((card.sample.model.clone(), state)).or_default() += passed;
         }

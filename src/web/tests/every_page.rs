@@ -142,6 +142,7 @@ fn card_of(known: &Known) -> Card {
         servers: [id.clone()].into(),
         holds: vec![(id, hold)],
         unattributed: Vec::new(),
+        workloads: Default::default(),
     }
 }
 
@@ -160,6 +161,7 @@ fn strange(user: &str) -> Card {
         servers: Default::default(),
         holds: Vec::new(),
         unattributed: vec![process],
+        workloads: Default::default(),
     }
 }
 
