@@ -32,6 +32,7 @@ fn gpus(count: usize) -> Result<Vec<GpuSample>, String> {
         covered: Duration::ZERO,
         largest_gap: Duration::ZERO,
         unreadable: None,
+        power: None,
         past: None,
         power: None,
     };
