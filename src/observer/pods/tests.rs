@@ -34,7 +34,6 @@ fn gpus(count: usize) -> Result<Vec<GpuSample>, String> {
         unreadable: None,
         power: None,
         past: None,
-        power: None,
     };
     Ok((0..count).map(gpu).collect())
 }

@@ -57,7 +57,6 @@ fn session(user: &str, model: &str) -> Session {
         unreadable: None,
         power: None,
         past: None,
-        power: None,
     };
     Session {
         server: Box::new(Server {
