@@ -10,7 +10,7 @@ JOBS ?= 3
 # $(call timed,NAME,COMMAND): runs it and says how long it took.
 timed = @start=$$SECONDS; echo "== $(1)"; $(2) && echo "== $(1): $$((SECONDS - start)) s"
 
-.PHONY: help bench bench-sampler bench-prometheus demo test test-env test-rust test-e2e build lint clean
+.PHONY: help bench bench-sampler bench-pages bench-prometheus demo test test-env test-rust test-e2e build lint clean
 
 help: ## list these targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,12 +37,15 @@ test-e2e: test-env build ## a real Hub, proxy, kernels and mail server; ARGS="-k
 	$(VENV)/bin/python -m pytest tests/e2e -n $(JOBS) --dist worksteal $(ARGS) || \
 		{ test $$? = 1 && $(VENV)/bin/python -m pytest tests/e2e --last-failed --last-failed-no-failures none $(ARGS); }
 
-bench: target/bench-venv/.done bench-sampler bench-prometheus ## one cycle over 10 000 servers beside jupyterhub-idle-culler, the sampler, and a cluster; ARGS="--runs 1" for a quick look
+bench: target/bench-venv/.done bench-sampler bench-pages bench-prometheus ## one cycle over 10 000 servers beside jupyterhub-idle-culler, the sampler, the admins' page, and a cluster; ARGS="--runs 1" for a quick look
 	target/bench-venv/bin/python bench/bench.py $(ARGS)
 
 bench-sampler: ## what watching eight cards costs, beside a bare loop of the same calls
 	$(CARGO) build --release --workspace
 	$(CARGO) bench --profile release --bench sampler
+
+bench-pages: ## the admins' page with 5 000 sessions, beside a bare server of the same bytes
+	$(CARGO) bench --profile release --bench pages
 
 bench-prometheus: ## what a look at 10 000 cards in a real Prometheus costs
 	@bash tests/make-prometheus.sh

@@ -1,7 +1,8 @@
 """For jupyterhub-idle-culler 2 beside gpu-culler: `--config /path/to/idle_culler_config.py`.
 
 It asks gpu-culler before it stops anything, and stops nothing where it gets no answer. Its service needs the scopes
-"read:servers" (which it has) and "access:services!service=gpu-culler".
+"read:servers" (which it has) and "access:services!service=gpu-culler". Leave out --max-age: idle-culler stops an old
+server without asking the hook (gpu-culler has policy.max_age and cpu_servers.max_age, which warn first).
 """
 
 import os

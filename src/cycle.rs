@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use crate::domain::Pod;
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
-use crate::message::reasons;
+use crate::message::{intent, reasons};
 use crate::observer::{Card, Observer};
-use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
+use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Record, Snapshot, Verdict, plan};
 use crate::store::StoreError;
 
 /// Everything one pass needs.
@@ -70,6 +70,7 @@ impl Cycle {
             happened.extend(done);
             troubles.extend(problems);
         }
+        name_purposes(&mut happened, &plan);
         if let Err(error) = self.journal.log(&happened) {
             troubles.push(error.to_string());
         }
@@ -104,15 +105,16 @@ impl Cycle {
 
     /// What the plan found, before anything is done about it.
     fn noticed(&self, plan: &Plan, now: Timestamp) -> Vec<Happening> {
-        let what = |d: &Decision| match (&d.judgement.verdict, self.journal.record(&d.server)) {
-            (Verdict::Idle(_), known) if !known.is_some_and(|record| record.idle) => Some("idle"),
+        let was_idle = |d: &Decision, unless: fn(&Record) -> bool| {
+            self.journal.record(&d.server).is_some_and(|record| record.idle && !unless(record))
+        };
+        let what = |d: &Decision| match &d.judgement.verdict {
+            Verdict::Idle(_) => (!was_idle(d, |_| false)).then_some("idle"),
             // Whoever was warned has an "unmarked".
-            (Verdict::Busy(_) | Verdict::Protected(_), Some(record))
-                if record.idle && record.warning.is_none() =>
-            {
-                Some("recovered")
+            Verdict::Busy(_) | Verdict::Protected(_) => {
+                was_idle(d, |record| record.warning.is_some()).then_some("recovered")
             }
-            _ => None,
+            Verdict::Unknown(_) => None,
         };
         let told = |d: &Decision| {
             Some(Happening::to(&d.server, now, what(d)?, reasons::verdict(&d.judgement.verdict)))
@@ -155,6 +157,16 @@ impl Cycle {
             format!("a server was stopped, but this of it lives on: {}; see to it by hand", orphan.left)
         };
         self.orphans.iter().filter(|orphan| !orphan.left.lives_not_on()).map(words).collect()
+    }
+}
+
+/// Whose budget and work it was belongs to the record of what was done.
+fn name_purposes(happened: &mut [Happening], plan: &Plan) {
+    for happening in happened {
+        let decision = happening.server.as_ref().and_then(|server| plan.of(server));
+        if let Some(purpose) = decision.and_then(|d| intent::purpose(d.judgement.intent.as_deref())) {
+            happening.reason = format!("{} ({purpose})", happening.reason);
+        }
     }
 }
 

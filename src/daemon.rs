@@ -3,6 +3,7 @@
 mod agent;
 mod announce;
 mod build;
+mod charts;
 mod guardian;
 mod release;
 mod watch;
@@ -19,10 +20,11 @@ use crate::message::reasons;
 use crate::settings::{Environment, Service, Sources};
 use crate::trace;
 use crate::web::{self, Board, Pages, Shown};
+use charts::Charts;
 use watch::Watch;
 
 pub use agent::agent;
-pub use build::{Parts, duties, kernels_needed, note_on, parts, pods, source};
+pub use build::{Parts, demand, duties, kernels_needed, note_on, parts, pods, source};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -61,6 +63,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
     let mut watch = Watch::new(run.sources.file.clone());
     let mut working: Option<Working> = None;
     let mut released = None;
+    let mut charts = Charts::default();
     loop {
         let began = Instant::now();
         let every = match &mut working {
@@ -69,12 +72,14 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
                     Some(report) => working.reported(report, began.elapsed(), &board),
                     None => break,
                 }
+                charts.keep(&board, &working.shown.store).await;
                 working.every
             }
             None => match signals.or_end(start(&run, inbox.clone())).await {
                 None => break,
                 Some(Ok(started)) => {
                     release::go_on(started.cycle.observer.source(), released.take());
+                    Charts::take_up(&board, &started.shown.store);
                     started.announce(&board);
                     working = Some(started);
                     continue;
@@ -107,6 +112,7 @@ pub async fn run(run: Run) -> anyhow::Result<()> {
             Wake::End => break,
         }
     }
+    charts.end(&board, working.as_ref().map(|working| working.shown.store.as_path())).await;
     tracing::info!("ended; the ledger is saved");
     Ok(())
 }

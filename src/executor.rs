@@ -68,22 +68,60 @@ pub struct Happening {
     pub reason: String,
     /// What an admin has to mend before it can go on, in words that name nobody.
     pub trouble: Option<String>,
+    /// What a stop came to, where it was one.
+    pub stop: Option<StopOutcome>,
+}
+
+/// What a stop that was begun came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StopOutcome {
+    /// It is gone, and so are its processes.
+    Stopped,
+    /// The Hub has forgotten it, its processes live on.
+    Orphaned,
+    /// The Hub has not finished.
+    Slow,
+    /// Something had changed in the last second.
+    CalledOff,
+    /// It did not work.
+    Failed,
+}
+
+impl StopOutcome {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Stopped, Self::Orphaned, Self::Slow, Self::CalledOff, Self::Failed];
+
+    /// As in the metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Orphaned => "orphaned",
+            Self::Slow => "slow",
+            Self::CalledOff => "called-off",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 impl Happening {
     /// Something that happened to one server.
     pub fn to(server: &ServerId, at: Timestamp, event: &'static str, reason: impl Into<String>) -> Self {
-        Self { at, server: Some(server.clone()), event, reason: reason.into(), trouble: None }
+        Self { at, server: Some(server.clone()), event, reason: reason.into(), trouble: None, stop: None }
     }
 
     /// Something that concerns all.
     pub fn to_all(at: Timestamp, event: &'static str, reason: impl Into<String>) -> Self {
-        Self { at, server: None, event, reason: reason.into(), trouble: None }
+        Self { at, server: None, event, reason: reason.into(), trouble: None, stop: None }
     }
 
     /// It did not work, and will not before somebody mends this.
     pub fn because_of(self, trouble: Option<String>) -> Self {
         Self { trouble, ..self }
+    }
+
+    /// It is what a stop came to.
+    pub fn of_a_stop(self, outcome: StopOutcome) -> Self {
+        Self { stop: Some(outcome), ..self }
     }
 }
 

@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Waiting is nearly all it does; each further thread would only hold memory of its own.
-const WORKERS: usize = 2;
+const WORKERS: usize = 1;
 
 fn main() -> ExitCode {
     let environment: Environment = std::env::vars_os()
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `threads` for work, or two of them: it is little, and each has memory of its own.
+/// `threads` for work, or one of them beside the main thread, on which the cycle runs.
 fn block_on(threads: Option<usize>, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = match builder.worker_threads(threads.unwrap_or(WORKERS)).enable_all().build() {

@@ -10,6 +10,7 @@ mod homes;
 mod kernels;
 mod one;
 mod pods;
+mod queue;
 mod remains;
 mod source;
 mod told;
@@ -26,8 +27,8 @@ use crate::domain::{GpuSample, Pod, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, Listing};
 use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
-use crate::telemetry::ProcessTable;
 use crate::telemetry::agents::Ask;
+use crate::telemetry::{DemandQuery, ProcessTable};
 
 pub use cards::{Card, Cards};
 use clocks::Moment;
@@ -54,6 +55,8 @@ pub struct Observer {
     kernels: Kernels,
     source: Source,
     pods: Pods,
+    /// Asked how many wait for a card, where that is set.
+    demand: Option<DemandQuery>,
     thresholds: Thresholds,
     cpu: CpuMeters,
     /// The servers of the last look that may own a process of a machine whose cards are read.
@@ -89,6 +92,7 @@ impl Observer {
             kernels,
             source,
             pods: Pods::default(),
+            demand: None,
             thresholds,
             cpu: CpuMeters::default(),
             running: Vec::new(),
@@ -96,6 +100,11 @@ impl Observer {
             homes: Homes::default(),
             footprints: Mutex::default(),
         }
+    }
+
+    /// The same, which also asks how many wait for a card.
+    pub fn asking(self, demand: Option<DemandQuery>) -> Self {
+        Self { demand, ..self }
     }
 
     /// Asks a cluster about its pods, too.
@@ -107,7 +116,7 @@ impl Observer {
     /// Looks at everything once.
     pub async fn observe(&mut self, now: Timestamp) -> Observation {
         let moment = Moment { at: now, began: Instant::now() };
-        let mut listing = self.hub.servers().await;
+        let (mut listing, waiting) = tokio::join!(self.hub.servers(), self.asked(now));
         let hub_behind = self.hub_behind(moment);
         if let Ok(listing) = &mut listing {
             self.disown_our_stamps(listing, hub_behind);
@@ -146,6 +155,10 @@ impl Observer {
         let mut sessions: Vec<Session> =
             servers.into_iter().map(|server| self.unasked(server, &cards, &cpu)).collect();
         let slow = self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
+        let waiting = match waiting {
+            None => self.pods.queue(&sessions),
+            Some(asked) => asked.map_err(|trouble| troubles.push(trouble)).ok(),
+        };
         if !hub_behind.is_zero() {
             troubles.push(format!(
                 "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
@@ -163,7 +176,7 @@ impl Observer {
                 complete,
                 sessions: unlisted.map_or(Ok(sessions), Err),
                 telemetry_down: cards.down(),
-                waiting: self.pods.waiting(),
+                waiting,
             },
             cards: cards.devices,
             pods: strangers,

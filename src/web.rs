@@ -8,6 +8,7 @@ mod admin;
 mod answer;
 mod api;
 mod arbiter;
+mod card;
 mod chart;
 mod cookies;
 mod doors;
@@ -44,6 +45,7 @@ use crate::hub::Login;
 use crate::settings::Environment;
 use cookies::Cookies;
 use doors::Doors;
+pub use history::History;
 pub use server::{Patience, serve};
 pub use status::{Board, Counters, Shown, Status};
 

@@ -1,5 +1,6 @@
 //! `check`: the doctor. One line for each thing the service needs, with the remedy.
 
+mod demand;
 mod cluster;
 mod rules;
 
@@ -62,6 +63,7 @@ async fn examine(settings: &Settings, sources: &Sources, sample_to: Option<&str>
     findings.extend(hub(settings).await);
     findings.extend(cards(settings).await);
     findings.extend(cluster::cluster(settings).await);
+    findings.extend(demand::demand(settings).await);
     findings.extend(rules::rules(settings).await);
     findings.push(ledger(settings));
     findings.push(mail(settings, sample_to).await);

@@ -1,12 +1,13 @@
 //! `explain`: everything that is known about one session, and what follows from it.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::look::{Look, look};
 use super::{Format, say, say_json};
 use crate::domain::{Jupyter, ServerId};
-use crate::message::{bytes_in_words, reasons};
+use crate::message::{bytes_in_words, intent, power, reasons};
 use crate::policy::{CardEvidence, ClockMove, Decision, Limits, Record, Session, Watch, limits_of};
 use crate::settings::Sources;
 
@@ -46,6 +47,9 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
             decision.judgement.rule.clone().unwrap_or_else(|| "none; the defaults apply".to_owned()),
         ),
     ];
+    let judgement = &decision.judgement;
+    let declared = intent::rows(judgement.intent.as_deref(), judgement.declared, now, &TimeZone::UTC);
+    lines.extend(declared.into_iter().map(|(key, value)| line(key.to_lowercase(), value)));
     lines.extend(hub(session, now));
     lines.extend(cards(session, look.ledger.records.get(&decision.server), now));
     lines.extend(session.holds.iter().filter_map(reasons::hold).map(|held| line("held by", held)));
@@ -57,9 +61,10 @@ fn explanation(look: &Look, session: &Session, decision: &Decision) -> Lines {
     lines.extend(clocks(decision, look.ledger.records.get(&decision.server), now));
     lines.extend(limits(&limits_of(
         decision.judgement.rule.as_deref(),
-        look.report.plan.waiting,
+        look.report.plan.waiting_for(&decision.server),
         &look.policy,
     )));
+    lines.extend(look.report.plan.waiting.as_ref().map(|queue| line("waiting", reasons::queue(queue))));
     lines.extend(ladder(look.ledger.records.get(&decision.server)));
     lines
 }
@@ -104,7 +109,8 @@ fn cards(session: &Session, record: Option<&Record>, now: Timestamp) -> Lines {
         .map(|gpu| {
             let memory = gpu.memory_used.map_or_else(|| "unknown memory".to_owned(), bytes_in_words);
             let told = evidence(&gpu.id).map(|card| card_words(card, now)).unwrap_or_default();
-            line(format!("card {}", gpu.id), format!("{}, {memory} held; {told}", gpu.model))
+            let power = gpu.power.map(|drawn| format!(", {}", power(&drawn))).unwrap_or_default();
+            line(format!("card {}", gpu.id), format!("{}, {memory} held{power}; {told}", gpu.model))
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! `plan`: what one cycle would do, and why.
 
+use std::collections::BTreeSet;
+
 use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
 use serde_json::json;
 
@@ -7,6 +9,7 @@ use super::look::{Look, look};
 use super::{Format, exempt, say, say_json};
 use crate::cycle::CycleReport;
 use crate::domain::{Pod, ServerId};
+use crate::message::intent::Declaration;
 use crate::message::reasons;
 use crate::observer::Card;
 use crate::policy::{Action, Decision, IdleKind, Verdict, exemptions};
@@ -34,6 +37,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
                 say(&table(decisions).to_string());
             }
             say(&idle_cards(&report, &cost));
+            report.plan.waiting.iter().for_each(|queue| say(&reasons::queue(queue)));
             exempted.iter().for_each(|exempted| say(&exempt::line(exempted, &cost, report.at)));
             report.cards.iter().filter_map(shared).for_each(|line| say(&line));
             for card in report.cards.iter().filter(|card| !card.unattributed.is_empty()) {
@@ -93,11 +97,16 @@ fn shared(card: &Card) -> Option<String> {
 
 /// How much is idle, and what that costs where prices are known.
 fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
-    let idle = |id: &ServerId| {
-        let at_rest = |verdict: &Verdict| matches!(verdict, Verdict::Idle(i) if i.kind != IdleKind::AtWork);
-        report.plan.of(id).is_some_and(|decision| at_rest(&decision.judgement.verdict))
+    let at_rest = |verdict: &Verdict| verdict.at_rest().is_some_and(|idle| idle.kind != IdleKind::AtWork);
+    let idle = || report.plan.decisions.iter().filter(|decision| at_rest(&decision.judgement.verdict));
+    let ids: BTreeSet<&ServerId> = idle().map(|decision| &decision.server).collect();
+    let sessions = || report.snapshot.sessions.iter().flatten().filter(|s| ids.contains(&s.server.id));
+    let declared =
+        idle().filter(|decision| matches!(decision.judgement.verdict, Verdict::Protected(_))).count();
+    let declared = match declared {
+        0 => String::new(),
+        some => format!("; {some} of them within their declared time"),
     };
-    let sessions = || report.snapshot.sessions.iter().flatten().filter(|session| idle(&session.server.id));
     let models: Vec<&str> =
         sessions().flat_map(|s| s.gpus.iter().flatten()).map(|gpu| gpu.model.as_str()).collect();
     let prices: Vec<f64> = models.iter().filter_map(|model| cost.per_hour(model)).collect();
@@ -106,7 +115,7 @@ fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
     } else {
         format!(", {:.2} {} an hour", prices.iter().sum::<f64>(), cost.currency)
     };
-    format!("{} idle sessions hold {} cards{price}", sessions().count(), models.len())
+    format!("{} idle sessions hold {} cards{price}{declared}", sessions().count(), models.len())
 }
 
 fn table(decisions: &[Decision]) -> Table {
@@ -144,6 +153,7 @@ fn as_json(decision: &Decision) -> serde_json::Value {
         "action": action,
         "held_back": decision.held_back.as_ref().map(reasons::held_back),
         "rule": decision.judgement.rule,
+        "intent": Declaration::of(&decision.judgement),
         "card_clock": decision.judgement.clocks.and_then(|clocks| clocks.card),
         "use_clock": decision.judgement.clocks.map(|clocks| clocks.used),
         "presence_clock": decision.judgement.clocks.map(|clocks| clocks.present),
@@ -170,6 +180,7 @@ mod tests {
             covered: Duration::ZERO,
             largest_gap: Duration::ZERO,
             unreadable: None,
+            power: None,
             past: None,
         };
         let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();

@@ -15,7 +15,7 @@ use crate::observer::{Kernels, Observer, Pods, Source};
 use crate::policy::{CullUsers, KernelSource, Mode, Policy};
 use crate::settings::{self, PostSettings, Settings};
 use crate::store::Store;
-use crate::telemetry::{Agents, NvmlSampler, Prometheus};
+use crate::telemetry::{Agents, DemandQuery, NvmlSampler, Prometheus};
 
 /// How long the first reading of the cards may take before the first look goes ahead without it.
 const FIRST_READING: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
         concurrency: settings.hub.concurrency,
     };
     let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
-    let observer = observer.with_pods(pods(settings).await?);
+    let observer = observer.asking(demand(settings)?).with_pods(pods(settings).await?);
     Ok(Parts { observer, policy, notes, probing })
 }
 
@@ -82,6 +82,15 @@ pub fn source(settings: &settings::Source) -> Result<Source, String> {
             Source::Prometheus(Box::new(opened))
         }
     })
+}
+
+/// Whom it is asked how many wait for a card.
+pub fn demand(settings: &Settings) -> Result<Option<DemandQuery>, String> {
+    let query = settings
+        .demand
+        .as_ref()
+        .map(|demand| DemandQuery::new((*demand.server).clone(), demand.promql.clone(), demand.section));
+    query.transpose().map_err(|error| error.to_string())
 }
 
 /// What the settings ask of the token.

@@ -5,13 +5,17 @@
 mod account;
 mod gpu;
 mod ids;
+mod intent;
 mod jupyter;
 mod pod;
+mod queue;
 mod server;
 
 pub use account::Account;
-pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Ratio};
+pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Power, Ratio};
 pub use ids::{IdError, ServerId, ServerName, UserName};
+pub use intent::{CHOSEN, Intent, IntentKeys, LONGEST_LABEL, Unreadable};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
 pub use pod::{Phase, Pod, PodName, Want};
+pub use queue::{Queue, QueueLine};
 pub use server::{Afterwards, Server, SpawnerState};

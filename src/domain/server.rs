@@ -17,7 +17,8 @@ pub struct Server {
     pub admin: bool,
     /// The profile chosen at start (`user_options.profile`), where there is one.
     pub profile: Option<String>,
-    /// Labels of the session, where a source gives some.
+    /// Labels of the session, where a source gives some: those of its pod, and what its owner chose at the start
+    /// under `user_options.…` ([`super::CHOSEN`]).
     pub labels: BTreeMap<String, String>,
     /// When this run of the server started: a new value is a new session.
     pub started: Option<Timestamp>,

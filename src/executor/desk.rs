@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::inbox::{Waiting, What, Wish};
 use super::verified::{Orphan, Stopped, send_and_verify};
-use super::{Clock, Executor, Happening, Journal};
+use super::{Clock, Executor, Happening, Journal, StopOutcome};
 use crate::domain::{Afterwards, KernelState, ServerId, UserName};
 use crate::message::reasons;
 use crate::observer::Observer;
@@ -148,7 +148,13 @@ impl Executor {
             _ => Ok(()),
         };
         let said = format!("{} asked for it{}: {what}", who(wish), because(wish));
-        done.happened.push(Happening::to(server, at, event, said));
+        let outcome = match answer {
+            Answer::Stopped => StopOutcome::Stopped,
+            Answer::Orphaned => StopOutcome::Orphaned,
+            Answer::StillStopping => StopOutcome::Slow,
+            _ => StopOutcome::Failed,
+        };
+        done.happened.push(Happening::to(server, at, event, said).of_a_stop(outcome));
         done.happened.extend(saved.err().map(|error| Happening::to(server, at, "note", error.to_string())));
         answer
     }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::notice::session_notice;
 use super::{Happening, Journal};
-use crate::domain::{Server, ServerId, UserName};
+use crate::domain::{Queue, Server, ServerId, UserName};
 use crate::message::SessionNotice;
 use crate::policy::{Action, Decision, Plan, Session, Snapshot, Warning};
 
@@ -53,7 +53,7 @@ pub fn letters(plan: &Plan, seen: &Snapshot, journal: &Journal) -> Vec<Letter> {
     let mut letters: BTreeMap<UserName, Letter> = BTreeMap::new();
     for decision in plan.decisions.iter().filter(|decision| decision.action.is_some()) {
         let Some(session) = session_of(seen, &decision.server) else { continue };
-        let Some(due) = due(session, decision, plan.waiting, journal) else { continue };
+        let Some(due) = due(session, decision, plan.waiting.as_ref(), journal) else { continue };
         let letter = letters.entry(decision.server.user.clone()).or_insert_with(|| Letter {
             owner: session.server.clone(),
             rung: due.rung,
@@ -96,7 +96,7 @@ pub fn session_of<'a>(seen: &'a Snapshot, id: &ServerId) -> Option<&'a Session> 
     seen.sessions.iter().flatten().find(|session| session.server.id == *id)
 }
 
-fn due(session: &Session, decision: &Decision, waiting: Option<u32>, journal: &Journal) -> Option<Due> {
+fn due(session: &Session, decision: &Decision, waiting: Option<&Queue>, journal: &Journal) -> Option<Due> {
     let (rung, deadline, grace, stop_follows) = match decision.action {
         Some(Action::Warn { deadline, grace, stop_follows }) => {
             (Rung::Warning, deadline, grace, stop_follows)
@@ -156,6 +156,8 @@ mod tests {
             limit: LimitKind::Nobody,
             deadline: at(deadline),
             waiting: None,
+            intent: None,
+            declared: None,
             kernels: None,
             save_wait: None,
         };

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::domain::Queue;
 use crate::message::{CardNotice, SessionNotice, reasons};
 use crate::policy::{Clocks, Decision, Idle, Record, Session, Target, Verdict};
 
@@ -11,20 +12,22 @@ pub fn session_notice(
     decision: &Decision,
     record: &Record,
     deadline: Timestamp,
-    waiting: Option<u32>,
+    queue: Option<&Queue>,
 ) -> Option<SessionNotice> {
     let clocks = decision.judgement.clocks?;
     let Verdict::Idle(idle) = decision.judgement.verdict else {
         return None;
     };
-    let waiting = waiting.filter(|_| decision.judgement.for_demand());
+    let waiting = queue.filter(|_| decision.judgement.for_demand());
+    let waiting = waiting.map(|queue| queue.line_for(&decision.server));
     let kernels = match decision.target.as_ref()? {
         Target::Server => None,
         Target::Kernels(kernels) => Some(kernels.iter().map(reasons::kernel_name).collect()),
     };
     let save_wait = decision.save_wait;
     let notice = notice(session, &clocks, idle, record, deadline);
-    Some(SessionNotice { waiting, kernels, save_wait, ..notice })
+    let (intent, declared) = (decision.judgement.intent.clone(), decision.judgement.declared);
+    Some(SessionNotice { waiting, intent, declared, kernels, save_wait, ..notice })
 }
 
 fn notice(
@@ -50,6 +53,8 @@ fn notice(
         limit: idle.limit,
         deadline,
         waiting: None,
+        intent: None,
+        declared: None,
         kernels: None,
         save_wait: None,
     }

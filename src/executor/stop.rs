@@ -5,8 +5,8 @@ use jiff::Timestamp;
 
 use super::notice::session_notice;
 use super::verified::{Orphan, Stopped, send_and_verify};
-use super::{Clock, Executor, Happening, Inbox, Journal, kernels};
-use crate::domain::{Server, ServerId};
+use super::{Clock, Executor, Happening, Inbox, Journal, StopOutcome, kernels};
+use crate::domain::{Queue, Server, ServerId};
 use crate::hub::{KernelStopper, Stopper};
 use crate::message::{SessionNotice, reasons};
 use crate::observer::Observer;
@@ -60,7 +60,7 @@ impl Executor {
         let Some(stopper) = &self.stopper else {
             return Ok(Vec::new());
         };
-        let waiting = plan.waiting;
+        let waiting = plan.waiting.as_ref();
         let (kernels, inbox) = (self.kernels.as_ref(), &self.inbox);
         let means = Means { waiting, policy, observer, stopper, kernels, inbox, clock };
         let means = &means;
@@ -110,6 +110,16 @@ impl Executor {
 }
 
 impl Ending {
+    fn outcome(&self) -> StopOutcome {
+        match self {
+            Self::CalledOff(_) => StopOutcome::CalledOff,
+            Self::Failed(_) | Self::KernelsLeft(_) => StopOutcome::Failed,
+            Self::StillThere => StopOutcome::Slow,
+            Self::Orphaned(_) => StopOutcome::Orphaned,
+            Self::Gone(_) | Self::KernelsGone(_) => StopOutcome::Stopped,
+        }
+    }
+
     fn save(&self, id: &ServerId, at: Timestamp, journal: &mut Journal) -> Result<(), StoreError> {
         match self {
             Self::Gone(_) | Self::Orphaned(_) => journal.stopped(id, at),
@@ -120,7 +130,9 @@ impl Ending {
 
     fn told(&self, decision: &Decision, at: Timestamp) -> Happening {
         let why = || reasons::verdict(&decision.judgement.verdict);
-        let to = |event, reason: String| Happening::to(&decision.server, at, event, reason);
+        let outcome = self.outcome();
+        let to =
+            |event, reason: String| Happening::to(&decision.server, at, event, reason).of_a_stop(outcome);
         match self {
             Self::CalledOff(change) => to("held-back", format!("just before the stop: {change}")),
             Self::Failed(error) => to("held-back", format!("the stop failed: {error}"))
@@ -150,7 +162,7 @@ fn known_of(id: &ServerId, ledger: &Ledger) -> Ledger {
 
 /// What one stop is decided by, and with what it is done.
 struct Means<'a> {
-    waiting: Option<u32>,
+    waiting: Option<&'a Queue>,
     policy: &'a Policy,
     observer: &'a Observer,
     stopper: &'a Stopper,
@@ -232,7 +244,7 @@ fn still_due(
         sessions: Ok(vec![session.clone()]),
         complete: false,
         telemetry_down: None,
-        waiting,
+        waiting: waiting.cloned(),
     };
     ledger.observe(&snapshot, policy);
     let again = plan(&snapshot, &ledger, policy, now);

@@ -6,7 +6,7 @@ use super::client::{Call, Client};
 use super::error::HubError;
 use super::json::{self, Fields};
 use super::wire::{self, Owner, Skipped};
-use crate::domain::Server;
+use crate::domain::{IntentKeys, Server};
 
 /// The Hub cuts a list without pages here, silently.
 const BARE_LIST_CUT: usize = 200;
@@ -70,9 +70,13 @@ struct Position {
     next: Option<u64>,
 }
 
-pub(super) async fn read(client: &Client, page_size: Option<u32>) -> Result<Listing, HubError> {
+pub(super) async fn read(
+    client: &Client,
+    page_size: Option<u32>,
+    chosen: Option<&IntentKeys>,
+) -> Result<Listing, HubError> {
     let (mut listing, mut incomplete) = (Listing::default(), Vec::new());
-    let take = |users: &[&RawValue], total: Option<u64>| listing.take(users, total);
+    let take = |users: &[&RawValue], total: Option<u64>| listing.take(users, total, chosen);
     // Pending servers must be seen too, so the filter is `active` and not `ready`.
     each_page(client, "active", page_size, &mut incomplete, take).await?;
     listing.incomplete = incomplete;
@@ -185,22 +189,22 @@ impl Cursor {
 
 impl Listing {
     /// Takes in a page.
-    fn take(&mut self, users: &[&RawValue], total: Option<u64>) {
+    fn take(&mut self, users: &[&RawValue], total: Option<u64>, chosen: Option<&IntentKeys>) {
         if self.servers.is_empty() {
             let expected = total.and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
             self.servers.reserve_exact(expected.min(MOST_EXPECTED));
         }
         for user in users {
             match wire::owner(user) {
-                Ok((owner, servers)) => self.add_servers(&owner, &servers),
+                Ok((owner, servers)) => self.add_servers(&owner, &servers, chosen),
                 Err(skipped) => self.skipped.push(skipped),
             }
         }
     }
 
-    fn add_servers(&mut self, owner: &Owner, servers: &Fields<'_>) {
+    fn add_servers(&mut self, owner: &Owner, servers: &Fields<'_>, chosen: Option<&IntentKeys>) {
         for (name, model) in servers.iter() {
-            match owner.server(name, model) {
+            match owner.server(name, model, chosen) {
                 Ok(Some(shown)) => {
                     self.hidden.state += usize::from(!shown.state_shown);
                     self.hidden.groups += usize::from(owner.groups.is_none());

@@ -33,7 +33,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::{Account, Server, ServerId, UserName};
+use crate::domain::{Account, IntentKeys, Server, ServerId, UserName};
 use client::{Call, Client};
 
 pub use accounts::{Accounts, UserRemover};
@@ -63,6 +63,8 @@ pub struct HubSettings {
     pub request_timeout: Duration,
     /// Certificates, where the Hub speaks TLS of its own.
     pub tls: TlsFiles,
+    /// Which options of the users' own are read besides the profile; others may hold secrets.
+    pub chosen: Option<IntentKeys>,
 }
 
 /// Certificates for a Hub with `internal_ssl` or a private authority.
@@ -104,12 +106,13 @@ pub struct Identity {
 pub struct Hub {
     client: Client,
     page_size: Option<u32>,
+    chosen: Option<IntentKeys>,
 }
 
 impl Hub {
     /// A client for the Hub; nothing is sent yet.
     pub fn new(settings: HubSettings) -> Result<Self, HubError> {
-        Ok(Self { client: Client::new(&settings)?, page_size: settings.page_size })
+        Ok(Self { client: Client::new(&settings)?, page_size: settings.page_size, chosen: settings.chosen })
     }
 
     /// The Hub's version; needs no scope, so it tells "unreachable" from "not allowed".
@@ -130,7 +133,7 @@ impl Hub {
 
     /// All servers that run, start or stop. Fails only where not even the first page came.
     pub async fn servers(&self) -> Result<Listing, HubError> {
-        listing::read(&self.client, self.page_size).await
+        listing::read(&self.client, self.page_size, self.chosen.as_ref()).await
     }
 
     /// One server as it is now; `None` where the Hub knows none such, or a stopped one.
@@ -144,7 +147,7 @@ impl Hub {
             Err(error) => return Err(error),
         };
         let model = json::parse(&answer).map_err(|why| call.unparsable(why))?;
-        wire::one_server(model, &id.name).map_err(|why| call.unparsable(why))
+        wire::one_server(model, &id.name, self.chosen.as_ref()).map_err(|why| call.unparsable(why))
     }
 
     /// When the last answer was made, by the Hub's clock and by ours.

@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers};
 
 use super::*;
-use crate::domain::Afterwards;
+use crate::domain::{Afterwards, IntentKeys};
 
 const TOKEN: &str = "s3cr3t-t0ken";
 
 fn settings(server: &MockServer) -> HubSettings {
     HubSettings {
+        chosen: Some(IntentKeys::default()),
         api_url: Url::parse(&server.uri()).unwrap().join("/hub/api").unwrap(),
         token: TOKEN.to_owned().into(),
         page_size: None,

@@ -10,7 +10,9 @@ use url::Url;
 
 use super::json::{self, Fields};
 use super::spawner;
-use crate::domain::{Server, ServerId, ServerName, SpawnerState, UserName};
+use crate::domain::{
+    CHOSEN, IntentKeys, LONGEST_LABEL, Server, ServerId, ServerName, SpawnerState, UserName,
+};
 
 /// A user and what belongs to all of the user's servers.
 pub(super) struct Owner {
@@ -26,6 +28,9 @@ pub(super) struct Shown {
     pub(super) server: Server,
     pub(super) state_shown: bool,
 }
+
+/// The most options that are kept of one server: each may be spelled in a few ways.
+const MOST_OPTIONS: usize = 20;
 
 /// An entry that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +92,12 @@ fn contacts(model: &Fields<'_>) -> Vec<(String, String)> {
 
 impl Owner {
     /// The server `name`, or `None` where it is stopped.
-    pub(super) fn server(&self, name: &str, model: &RawValue) -> Result<Option<Shown>, String> {
+    pub(super) fn server(
+        &self,
+        name: &str,
+        model: &RawValue,
+        chosen: Option<&IntentKeys>,
+    ) -> Result<Option<Shown>, String> {
         let model = json::object(model)?;
         let ready: bool = model.required("ready")?;
         let pending: Option<String> = model.optional("pending")?;
@@ -101,7 +111,7 @@ impl Owner {
             groups: self.groups.clone().unwrap_or_default(),
             admin: self.admin,
             profile: profile(&model, state),
-            labels: BTreeMap::new(),
+            labels: chosen.map(|keys| options(&model, keys)).unwrap_or_default(),
             started: model.stamp("started")?,
             last_activity: model.stamp("last_activity")?,
             pending,
@@ -120,6 +130,24 @@ fn profile(model: &Fields<'_>, state: Option<&RawValue>) -> Option<String> {
     model.get("user_options").and_then(of).or_else(|| state.and_then(of))
 }
 
+/// What the user chose at the start, of the names that are asked for: any other may be a secret. Users write here
+/// whatever they like, so that only as much of a text is kept as may be shown. A form that is not read by the
+/// spawner's own code leaves a list of one.
+fn options(model: &Fields<'_>, keys: &IntentKeys) -> BTreeMap<String, String> {
+    let Some(fields) = model.get("user_options").and_then(|options| json::object(options).ok()) else {
+        return BTreeMap::new();
+    };
+    let one = |value: &RawValue| match json::list(value).ok()?[..] {
+        [only] => json::text(only),
+        _ => None,
+    };
+    let wanted = fields.iter().filter(|(name, _)| keys.contain(name)).take(MOST_OPTIONS);
+    let texts = wanted.filter_map(|(name, value)| Some((name, json::text(value).or_else(|| one(value))?)));
+    texts
+        .map(|(name, text)| (format!("{CHOSEN}{name}"), text.chars().take(LONGEST_LABEL).collect()))
+        .collect()
+}
+
 /// A Hub with subdomains gives a whole address.
 fn path(url: String) -> String {
     match Url::parse(&url) {
@@ -129,10 +157,14 @@ fn path(url: String) -> String {
 }
 
 /// The server `name` of the user whose model this is.
-pub(super) fn one_server(model: &RawValue, name: &ServerName) -> Result<Option<Server>, String> {
+pub(super) fn one_server(
+    model: &RawValue,
+    name: &ServerName,
+    chosen: Option<&IntentKeys>,
+) -> Result<Option<Server>, String> {
     let (owner, servers) = owner(model).map_err(|skipped| skipped.to_string())?;
     let Some(model) = servers.get(&name.0) else {
         return Ok(None);
     };
-    Ok(owner.server(&name.0, model)?.map(|shown| shown.server))
+    Ok(owner.server(&name.0, model, chosen)?.map(|shown| shown.server))
 }

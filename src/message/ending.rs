@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::Serialize;
 
-use super::view::{page, server_id};
+use super::view::page;
 use super::{foreign, measures, reasons};
 use crate::domain::ServerId;
 
@@ -62,7 +62,7 @@ impl EndingView {
             owner: foreign::name(&notice.owner),
             owner_known: notice.owner_known,
             reason: foreign::name(&notice.reason),
-            servers: notice.servers.iter().map(|id| foreign::name(&server_id(id))).collect(),
+            servers: notice.servers.iter().map(foreign::server).collect(),
             cost: notice.counted_since.map(cost),
             end: measures::instant_in_words(notice.end, &notice.zone),
             left: measures::duration_in_words(left.try_into().unwrap_or_default()),

@@ -43,6 +43,8 @@ pub enum Recovery {
         /// Until when.
         until: Timestamp,
     },
+    /// It was declared to be needed until then.
+    Declared(Timestamp),
     /// It is left alone whatever it does.
     Exempt,
     /// It can no longer be said for certain that it is unused.
@@ -56,6 +58,7 @@ impl From<&Verdict> for Recovery {
             Verdict::Protected(ProtectedReason::Kept { until, by }) => {
                 Self::Kept { by: by.clone(), until: *until }
             }
+            Verdict::Protected(ProtectedReason::Declared { declared, .. }) => Self::Declared(declared.until),
             Verdict::Protected(ProtectedReason::Exempt { .. } | ProtectedReason::NoCard) => Self::Exempt,
             Verdict::Unknown(_) | Verdict::Idle(_) => Self::Uncertain,
         }
@@ -148,6 +151,9 @@ fn why(recovery: &Recovery, owner: &UserName, zone: &TimeZone) -> String {
                 if *by == owner.0 { "You keep".to_owned() } else { format!("{} keeps", foreign::name(by)) };
             format!("{who} it until {}.", measures::instant_in_words(*until, zone))
         }
+        Recovery::Declared(until) => {
+            format!("It was declared to be needed until {}.", measures::instant_in_words(*until, zone))
+        }
         Recovery::Exempt => "It is left alone now.".to_owned(),
         Recovery::Uncertain => {
             "It could not be watched for a while, so it is no longer certain that it is unused.".to_owned()
@@ -160,7 +166,10 @@ impl WaitingView {
         let lasted = |since| measures::duration_in_words(measures::age(since, notice.now));
         let cell = |kernel: &WaitingKernel| WaitingCell {
             server: foreign::name(&kernel.server.name.0),
-            notebook: foreign::name(kernel.notebook.as_ref().unwrap_or(&kernel.kernel)),
+            notebook: match &kernel.notebook {
+                Some(notebook) => foreign::name(notebook),
+                None => format!("kernel {}", foreign::name(&kernel.kernel)),
+            },
             lasted: lasted(kernel.since),
             since: measures::instant_in_words(kernel.since, &notice.zone),
         };
@@ -179,9 +188,8 @@ impl WaitingView {
 fn subject<'a>(owner: &UserName, servers: impl Iterator<Item = &'a ServerId>) -> String {
     let mut servers: Vec<&ServerId> = servers.collect();
     servers.dedup();
-    let name = match servers.as_slice() {
-        [only] => view::server_id(only),
-        _ => owner.to_string(),
-    };
-    foreign::subject_name(&name)
+    match servers.as_slice() {
+        [only] => foreign::subject_server(only),
+        _ => foreign::subject_name(&owner.0),
+    }
 }

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use crate::domain::{Hold, ServerId, UserName};
-use crate::policy::{IdleKind, LimitKind, UseSign};
+use crate::domain::{Hold, Intent, QueueLine, ServerId, UserName};
+use crate::policy::{Declared, IdleKind, LimitKind, UseSign};
 
 /// What an owner has to know about all their idle sessions, for one mail.
 #[derive(Clone, Debug)]
@@ -51,8 +51,12 @@ pub struct SessionNotice {
     pub limit: LimitKind,
     /// The earliest instant of a stop.
     pub deadline: Timestamp,
-    /// How many wait for a card, where it is idle only by the limits for that.
-    pub waiting: Option<u32>,
+    /// Who waits for a card of it, where it is idle only by the limits for that.
+    pub waiting: Option<QueueLine>,
+    /// What is declared of it.
+    pub intent: Option<Box<Intent>>,
+    /// How much of its declared time counts.
+    pub declared: Option<Declared>,
     /// The kernels that are shut down, by their notebooks; absent where it is the whole server.
     pub kernels: Option<Vec<String>>,
     /// How long running cells get after an interrupt, where they are interrupted before.

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use super::{foreign, measures, reasons, sentences};
-use crate::domain::ServerId;
+use crate::domain::{Power, ServerId};
 use crate::policy::{BusyReason, Idle, ProtectedReason, UnknownReason, Verdict};
 
 const TEMPLATES: &[(&str, &str)] = &[
@@ -66,9 +66,36 @@ pub fn name(text: &str) -> String {
     foreign::name(text)
 }
 
+/// What somebody wrote, as one line of at most so many visible characters, for storing.
+pub fn cut(text: &str, most: usize) -> String {
+    foreign::cut(text, most)
+}
+
 /// `alice` for the default server and `alice/training` for a named one.
 pub fn server(id: &ServerId) -> String {
-    foreign::name(&if id.name.0.is_empty() { id.user.to_string() } else { id.to_string() })
+    foreign::server(id)
+}
+
+/// `71 W of 400 W, at most 90 W`
+pub fn power(power: &Power) -> String {
+    measures::power(power)
+}
+
+/// Who else holds a card. It is idle only when it is idle as a whole.
+pub fn shared(others: &[&ServerId], strangers: usize, by_name: bool) -> Option<String> {
+    let sessions = match others {
+        [] => None,
+        others if by_name => Some(others.iter().map(|id| server(id)).collect::<Vec<_>>().join(", ")),
+        [_] => Some("1 other session".to_owned()),
+        others => Some(format!("{} other sessions", others.len())),
+    };
+    let strangers = match strangers {
+        0 => None,
+        1 => Some("a process that belongs to no session".to_owned()),
+        n => Some(format!("{n} processes that belong to no session")),
+    };
+    let all = sessions.into_iter().chain(strangers).collect::<Vec<_>>().join(" and ");
+    (!all.is_empty()).then(|| format!("shared with {all}: it is idle only while nobody works on it"))
 }
 
 /// An instant, as the mails write it.
@@ -95,6 +122,7 @@ pub fn heading(verdict: &Verdict) -> &'static str {
         Verdict::Protected(ProtectedReason::NoCard) => "Holds no card",
         Verdict::Protected(ProtectedReason::Exempt { .. }) => "Exempt",
         Verdict::Protected(ProtectedReason::Kept { .. }) => "Kept",
+        Verdict::Protected(ProtectedReason::Declared { .. }) => "Idle, within its declared time",
     }
 }
 
@@ -124,6 +152,14 @@ pub fn verdict(verdict: &Verdict, cards: usize, now: Timestamp, zone: &TimeZone)
         }
         Verdict::Protected(ProtectedReason::Kept { until, by }) => {
             format!("{} keeps it until {}.", foreign::name(by), instant(*until, zone))
+        }
+        Verdict::Protected(ProtectedReason::Declared { idle, declared, .. }) => {
+            let left = measures::duration_in_words(measures::age(now, declared.until));
+            let until = instant(declared.until, zone);
+            format!(
+                "{} It was declared to be needed until {until} ({left} left), so it is left alone until then.",
+                at_rest(idle, cards, now, zone)
+            )
         }
     }
 }
@@ -175,6 +211,22 @@ mod tests {
             ("<é>", "\r\n", "session/%3C%C3%A9%3E/%0D%0A"),
         ] {
             assert_eq!(session_path(&ServerId::new(user, name)), path);
+        }
+    }
+
+    #[test]
+    fn who_shares_a_card_is_named_to_admins_only() {
+        let (bob, carl) = (ServerId::new("bob", ""), ServerId::new("carl", "x"));
+        for (others, strangers, by_name, words) in [
+            (vec![], 0, true, None),
+            (vec![&bob], 0, false, Some("1 other session")),
+            (vec![&bob, &carl], 0, false, Some("2 other sessions")),
+            (vec![&bob, &carl], 1, true, Some("bob, carl/x and a process that belongs to no session")),
+            (vec![], 3, false, Some("3 processes that belong to no session")),
+        ] {
+            let words =
+                words.map(|words| format!("shared with {words}: it is idle only while nobody works on it"));
+            assert_eq!(shared(&others, strangers, by_name), words);
         }
     }
 

@@ -1,11 +1,11 @@
 //! Why something is done or not done, in a sentence part each.
 
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
-
-use super::{bytes_in_words, foreign};
-use crate::domain::Hold;
+use super::measures::age;
+use super::{bytes_in_words, duration_in_words, foreign, instant_in_words, intent, sentences};
+use crate::domain::{Hold, Queue, QueueLine};
 use crate::policy::{
     Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, KernelDoubt, KernelName,
     LONGEST_REASON, Lifted, LimitKind, ProtectedReason, RuleOddity, Target, UnknownReason, UseSign,
@@ -145,6 +145,24 @@ fn protected(reason: &ProtectedReason) -> String {
         ProtectedReason::Kept { until, by } => {
             format!("{} keeps it until {}", foreign::name(by), time(*until))
         }
+        ProtectedReason::Declared { idle, declared, seen } => {
+            let lasted = duration_in_words(age(idle.since, *seen));
+            let left = duration_in_words(age(*seen, declared.until));
+            format!("idle for {lasted}; {}, {left} left: {}", intent::declared(*declared), self::idle(idle))
+        }
+    }
+}
+
+/// Who waits for cards, in a sentence part: `3 wait for a GPU since …`.
+pub fn queue(queue: &Queue) -> String {
+    let line = |line: &QueueLine| {
+        let since = line.since.map(|since| format!(" since {}", time(since))).unwrap_or_default();
+        let (count, what) = (line.count, sentences::queued_for(line));
+        format!("{count} {} for {what}{since}", if count == 1 { "waits" } else { "wait" })
+    };
+    match queue.total() {
+        0 => "nobody waits for a GPU".to_owned(),
+        _ => queue.lines.iter().filter(|line| line.count > 0).map(line).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -189,7 +207,8 @@ pub fn kept(keep: &Keep) -> String {
 }
 
 /// Why a keep is not given.
-pub fn keep_refused(why: &KeepRefused) -> String {
+pub fn keep_refused(why: &KeepRefused, zone: &TimeZone) -> String {
+    let time = |at| instant_in_words(at, zone);
     match why {
         KeepRefused::NotRunning => "the server is not running, so there is nothing to keep".to_owned(),
         KeepRefused::NotOffered(length) => format!("{} is not on offer", self::length(*length)),

@@ -47,10 +47,10 @@ pub const WAITING_FOR_STOP: &str = "Your wish is noted and is carried out as soo
 pub const NO_LENGTH: &str = "The time to keep it was not understood: write it like “8h”.";
 
 /// It is not kept.
-pub fn not_kept(why: &KeepRefused) -> String {
+pub fn not_kept(why: &KeepRefused, zone: &TimeZone) -> String {
     match why {
         KeepRefused::ReasonMissing => NEEDS_REASON.to_owned(),
-        why => format!("Nothing was changed: {}.", reasons::keep_refused(why)),
+        why => format!("Nothing was changed: {}.", reasons::keep_refused(why, zone)),
     }
 }
 

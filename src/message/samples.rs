@@ -203,6 +203,8 @@ fn session() -> SessionNotice {
         limit: LimitKind::Nobody,
         deadline: minutes(60),
         waiting: None,
+        intent: None,
+        declared: None,
         kernels: None,
         save_wait: None,
     }

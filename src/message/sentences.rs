@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::duration_in_words;
+use jiff::tz::TimeZone;
+
+use super::{duration_in_words, foreign, measures};
+use crate::domain::QueueLine;
 use crate::policy::{IdleKind, LimitKind};
 
 /// Why this session is meant. `cards` is how many it holds.
@@ -84,10 +87,24 @@ pub(super) fn in_brief(limit: LimitKind, cards: usize) -> &'static str {
 }
 
 /// Why the time was shorter than usual.
-pub(super) fn demand(waiting: u32) -> String {
-    match waiting {
-        1 => "Somebody is waiting for a GPU, so the time is shorter than usual.".to_owned(),
-        n => format!("{n} others are waiting for a GPU, so the time is shorter than usual."),
+pub(super) fn demand(line: &QueueLine, zone: &TimeZone) -> String {
+    let what = queued_for(line);
+    let since = line.since.map(|since| measures::instant_in_words(since, zone));
+    let (who, since) = match (line.count, since) {
+        (1, since) => ("Somebody is".to_owned(), since.map(|since| format!(", since {since}"))),
+        (n, since) => {
+            (format!("{n} others are"), since.map(|since| format!(", the first of them since {since}")))
+        }
+    };
+    let since = since.unwrap_or_default();
+    format!("{who} waiting for {what}{since}, so the time is shorter than usual.")
+}
+
+/// What people wait for: `a GPU`, or `a GPU (nvidia.com/mig-1g.10gb)` where that says more.
+pub(super) fn queued_for(line: &QueueLine) -> String {
+    match line.what.as_deref() {
+        None | Some("nvidia.com/gpu") => "a GPU".to_owned(),
+        Some(what) => format!("a GPU ({})", foreign::name(what)),
     }
 }
 

@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
+mod every_mail;
+
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::*;
-use crate::domain::{GpuId, Hold, ServerId, UserName};
-use crate::policy::{IdleKind, Keep, KeepRefused, Lifted, LimitKind, RuleOddity, UseSign};
+use crate::domain::{GpuId, Hold, Intent, Queue, QueueLine, ServerId, Unreadable, UserName};
+use crate::policy::{Declared, IdleKind, Keep, KeepRefused, Lifted, LimitKind, RuleOddity, UseSign};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -35,6 +37,8 @@ fn session(server: ServerId) -> SessionNotice {
         limit: LimitKind::Nobody,
         deadline: at("11:10:37"),
         waiting: None,
+        intent: None,
+        declared: None,
         kernels: None,
         save_wait: None,
     }
@@ -324,15 +328,61 @@ fn a_cell_that_has_waited_for_nine_hours() {
 
 #[test]
 fn whoever_is_warned_for_demand_is_told_how_many_wait() {
+    let line = |count, what: &str, since| QueueLine {
+        count,
+        what: Some(what.to_owned()),
+        since: Some(since),
+        served_by: None,
+    };
+    let nine = at("09:00:00");
     for (waiting, words) in [
-        (1, "Somebody is waiting for a GPU, so the time is shorter than usual."),
-        (3, "3 others are waiting for a GPU, so the time is shorter than usual."),
+        (Queue::of(1).lines.remove(0), "Somebody is waiting for a GPU, so the time is shorter than usual."),
+        (Queue::of(3).lines.remove(0), "3 others are waiting for a GPU, so the time is shorter than usual."),
+        (
+            line(1, "nvidia.com/gpu", nine),
+            "Somebody is waiting for a GPU, since Tue 1 Dec 2026 09:00 (UTC), so the time is shorter than usual.",
+        ),
+        (
+            line(3, "nvidia.com/a100\n", nine),
+            "3 others are waiting for a GPU (nvidia.com/a100), the first of them since Tue 1 Dec 2026 09:00 (UTC), so the time",
+        ),
     ] {
         let mut notice = one();
         notice.sessions[0].waiting = Some(waiting);
-        let mail = Wording::default().warning(&notice).unwrap();
-        assert!(mail.text.contains(words) && mail.html.contains(words), "{}", mail.text);
+        let session = notice.sessions[0].clone();
+        let (owner, zone) = (notice.owner.clone(), TimeZone::UTC);
+        let stopped = StoppedNotice { owner, session, warned_at: nine, stopped_at: nine, zone, page: None };
+        let wording = Wording::default();
+        for mail in [wording.warning(&notice).unwrap(), wording.stopped(&stopped).unwrap()] {
+            let html = words.replace('/', "&#x2f;");
+            assert!(mail.text.contains(words) && mail.html.contains(&html), "{}", mail.html);
+        }
     }
+}
+
+#[test]
+fn what_is_declared_stands_in_the_mail_and_what_cannot_be_read_as_well() {
+    let mut notice = one();
+    let text = |text: &str| Some(text.to_owned());
+    notice.sessions[0].intent = Some(Box::new(Intent {
+        owner: text("ann\r\nBcc: everybody"),
+        team: text("vision"),
+        project: text("<b>cats</b>"),
+        unreadable: vec![Unreadable { key: "expected-duration".to_owned(), text: "3 bananas".to_owned() }],
+        ..Intent::default()
+    }));
+    notice.sessions[0].declared = Some(Declared { until: at("09:00:00"), is_capped: true });
+    let mail = Wording::default().warning(&notice).unwrap();
+    for words in [
+        "- Project: <b>cats</b>",
+        "- Team: vision",
+        "- On behalf of: ann Bcc: everybody",
+        "- Declared to be needed until: Tue 1 Dec 2026 09:00 (UTC), which has passed; more was declared than may be",
+        "- Declared time: expected-duration `3 bananas` cannot be read, so it protects nothing",
+    ] {
+        assert!(mail.text.contains(words), "{words}: {}", mail.text);
+    }
+    assert!(mail.html.contains("&lt;b&gt;cats") && !mail.html.contains("<b>cats"), "{}", mail.html);
 }
 
 #[test]
@@ -368,7 +418,7 @@ fn the_words_about_keeps_and_a_lifted_freeze() {
     ];
     let lifted = Lifted { by: "root".to_owned(), at: at("12:00:00"), since: at("09:30:00"), flipped: 10 };
     let mut words = vec![reasons::kept(&keep), reasons::lifted(&lifted)];
-    words.extend(refused.iter().map(reasons::keep_refused));
+    words.extend(refused.iter().map(|why| reasons::keep_refused(why, &TimeZone::UTC)));
     insta::assert_snapshot!(words.join("\n"));
 }
 

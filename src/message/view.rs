@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::{
     CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,
-    foreign, measures, pages, reasons, sentences,
+    foreign, intent, measures, pages, reasons, sentences,
 };
-use crate::domain::{Hold, ServerId};
+use crate::domain::Hold;
 use crate::policy::LimitKind;
 
 /// How many notebooks or servers are named before the rest is counted.
@@ -99,12 +99,12 @@ impl OwnerView {
         };
         let first_stop = sessions.first().map_or(notice.now, |s| s.deadline);
         let name = match sessions.as_slice() {
-            [only] => server_id(&only.server),
-            _ => notice.owner.to_string(),
+            [only] => foreign::subject_server(&only.server),
+            _ => foreign::subject_name(&notice.owner.0),
         };
         Self {
             owner: foreign::name(&notice.owner.0),
-            subject_name: foreign::subject_name(&name),
+            subject_name: name,
             brief,
             first_stop: measures::instant_in_subject(first_stop, &notice.zone),
             stops_follow: notice.stops_follow,
@@ -120,7 +120,7 @@ impl StoppedView {
         let StoppedNotice { session, zone, .. } = notice;
         Self {
             owner: foreign::name(&notice.owner.0),
-            subject_name: foreign::subject_name(&server_id(&session.server)),
+            subject_name: foreign::subject_server(&session.server),
             brief: sentences::in_brief(session.limit, session.cards.len()),
             session: SessionView::of(session, notice.stopped_at, zone),
             warned: measures::instant_in_words(notice.warned_at, zone),
@@ -133,7 +133,7 @@ impl StoppedView {
 impl UnreachableView {
     pub(super) fn of(notice: &UnreachableNotice) -> Self {
         let name = match notice.sessions.as_slice() {
-            [only] => server_id(&only.server),
+            [only] => foreign::subject_server(&only.server),
             several => format!("{} servers", several.len()),
         };
         let (tried, refused) = match &notice.why {
@@ -141,7 +141,7 @@ impl UnreachableView {
             Unreachable::Refused(answer) => (None, Some(foreign::line(answer))),
         };
         Self {
-            subject_name: foreign::subject_name(&name),
+            subject_name: name,
             sessions: notice.sessions.iter().map(|s| SessionView::of(s, notice.now, &notice.zone)).collect(),
             tried,
             refused,
@@ -152,12 +152,11 @@ impl UnreachableView {
 
 impl FrozenView {
     pub(super) fn of(notice: &FrozenNotice) -> Self {
-        let names = notice.held_back.iter().map(server_id).collect::<Vec<_>>();
         Self {
             turned_idle: notice.turned_idle,
             watched: notice.watched,
             limit_percent: notice.limit_percent,
-            held_back: names.iter().map(|name| foreign::name(name)).collect(),
+            held_back: notice.held_back.iter().map(foreign::server).collect(),
             since: measures::instant_in_words(notice.since, &notice.zone),
             page: page(notice.page.as_deref()),
         }
@@ -175,12 +174,12 @@ impl SessionView {
             LimitKind::Nobody | LimitKind::Connected | LimitKind::Inactive => "Unused",
         };
         Self {
-            id: foreign::name(&server_id(&session.server)),
+            id: foreign::server(&session.server),
             name: foreign::name(&session.server.name.0),
             stops: measures::deadline_in_words(session.deadline, zone),
             remedy: sentences::remedy(session.limit),
             why: sentences::why(session.kind, session.limit, session.cards.len()),
-            demand: session.waiting.map(sentences::demand),
+            demand: session.waiting.as_ref().map(|line| sentences::demand(line, zone)),
             kernels: session.kernels.as_ref().map(|names| first_few(names)),
             interrupt: session.save_wait.map(|wait| sentences::interrupt(wait.unsigned_abs())),
             since: format!("{state} for {lasted}, since {since}."),
@@ -216,6 +215,8 @@ fn rows(session: &SessionNotice, now: Timestamp, zone: &TimeZone) -> Vec<Row> {
     };
     rows.push(row("Kernel or terminal last used", used));
     rows.push(row("Last sign of anybody", clock(session.present)));
+    let declared = intent::rows(session.intent.as_deref(), session.declared, now, zone);
+    rows.extend(declared.into_iter().map(|(label, value)| row(label, value)));
     rows
 }
 
@@ -257,11 +258,6 @@ fn first_few(names: &[String]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
-}
-
-/// `alice` for the default server, which has no name, and `alice/training` for a named one.
-pub(super) fn server_id(server: &ServerId) -> String {
-    if server.name.0.is_empty() { server.user.to_string() } else { server.to_string() }
 }
 
 /// The page of exactly this session; of several, the one that shows them all.

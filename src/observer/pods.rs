@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::queue::of_pods;
 use crate::cluster::Cluster;
-use crate::domain::{GpuSample, Phase, Pod, PodName, Server, ServerId};
+use crate::domain::{GpuSample, Phase, Pod, PodName, Queue, Server, ServerId};
+use crate::policy::Session;
 use crate::telemetry::prometheus::Workload;
 
 /// Resources that stand for a whole card or a part of one that has a name of its own; of shared ones several may
@@ -70,10 +72,10 @@ impl Pods {
         self.cluster.as_ref().map_or(0, |cluster| cluster.pods().len())
     }
 
-    /// How many pods wait for a card, where that is known.
-    pub(super) fn waiting(&self) -> Option<u32> {
-        let waiting = self.cluster.as_ref()?.waiting().ok()?;
-        u32::try_from(waiting.len()).ok()
+    /// Who waits for a card, where that is known.
+    pub(super) fn queue(&self, sessions: &[Session]) -> Option<Queue> {
+        let cluster = self.cluster.as_ref()?;
+        cluster.waiting().ok().map(|waiting| of_pods(&waiting, &cluster.pods(), sessions))
     }
 
     /// Adds what its pod tells about a server: the node, the uid, labels and annotations. Only where the pod says

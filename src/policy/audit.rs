@@ -110,7 +110,10 @@ fn unmatched(matches: &Match, sessions: &[Session], models: &[String]) -> Vec<Ru
             .map(move |glob| (field, text(glob).to_owned()))
     });
     let has = |key: &str, glob: &GlobMatcher| {
-        sessions.iter().filter_map(|s| s.server.labels.get(key)).any(|value| glob.is_match(value))
+        sessions
+            .iter()
+            .filter_map(|s| s.server.labelled(key).first().copied())
+            .any(|(_, value)| glob.is_match(value))
     };
     let labels = matches.labels.iter().flatten().filter(|(key, glob)| !has(key, glob));
     let labels = labels.map(|(key, glob)| ("labels", format!("{key} = {}", text(glob))));

@@ -3,7 +3,10 @@
 //! The tables stand between the defaults and the rules: what a rule sets itself is meant for its sessions
 //! whoever waits. Where it is not known how many wait, neither table applies.
 
+use std::collections::BTreeSet;
+
 use super::{Action, Decision, HeldBack, Ledger, Limits, Overrides, Policy, Rule, Verdict};
+use crate::domain::{Queue, QueueLine, ServerId};
 
 /// What the demand for cards changes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,28 +29,37 @@ impl Policy {
     }
 }
 
-/// Takes back what is done for those who wait beyond what they need: as many sessions as wait, those already
-/// warned first, then the longest idle. The decisions come in that order: longest idle first.
-pub fn no_more_than_wait(decisions: &mut [Decision], ledger: &Ledger, waiting: Option<u32>) {
-    let Some(waiting) = waiting.filter(|_| decisions.iter().any(|d| d.judgement.for_demand())) else {
+/// Takes back what is done for those who wait beyond what they need: of the sessions whose card serves a line, as
+/// many as wait in it, those already warned first, then the longest idle. The decisions come in that order: longest
+/// idle first.
+pub fn no_more_than_wait(decisions: &mut [Decision], ledger: &Ledger, queue: Option<&Queue>) {
+    let Some(queue) = queue.filter(|_| decisions.iter().any(|d| d.judgement.for_demand())) else {
         return;
     };
-    let needed = usize::try_from(waiting).unwrap_or(usize::MAX);
-    let is_warned = |d: &Decision| ledger.records.get(&d.server).is_some_and(|r| r.warning.is_some());
-    let goes = |d: &Decision| d.may_hold_cards && matches!(d.judgement.verdict, Verdict::Idle(_));
-    // Those that go anyway serve the waiting as well.
-    let anyway = |d: &&Decision| goes(d) && !d.judgement.for_demand() && (is_warned(d) || warns(d));
-    let mut taken = decisions.iter().filter(anyway).count();
-    for already_warned in [true, false] {
-        let due = decisions.iter_mut().filter(|d| d.judgement.for_demand() && goes(d));
-        for decision in due.filter(|d| is_warned(d) == already_warned) {
-            taken += 1;
-            if taken > needed && (warns(decision) || decision.action == Some(Action::Stop)) {
-                decision.action = None;
-                decision.held_back = Some(HeldBack::EnoughForDemand(waiting));
-            }
+    let needed: BTreeSet<ServerId> =
+        queue.lines.iter().flat_map(|line| needed_for(line, decisions, ledger)).collect();
+    let spared = |d: &&mut Decision| d.judgement.for_demand() && goes(d) && !needed.contains(&d.server);
+    for decision in decisions.iter_mut().filter(spared) {
+        if warns(decision) || decision.action == Some(Action::Stop) {
+            decision.action = None;
+            decision.held_back = Some(HeldBack::EnoughForDemand(queue.for_server(&decision.server)));
         }
     }
+}
+
+/// Whose cards a line needs, of those that are idle only because it waits.
+fn needed_for(line: &QueueLine, decisions: &[Decision], ledger: &Ledger) -> Vec<ServerId> {
+    let is_warned = |d: &Decision| ledger.records.get(&d.server).is_some_and(|r| r.warning.is_some());
+    let serve = || decisions.iter().filter(|d| goes(d) && line.is_served_by(&d.server));
+    // Those that go anyway serve the waiting as well.
+    let anyway = serve().filter(|d| !d.judgement.for_demand() && (is_warned(d) || warns(d))).count();
+    let left = usize::try_from(line.count).unwrap_or(usize::MAX).saturating_sub(anyway);
+    let due = |warned| serve().filter(move |d| d.judgement.for_demand() && is_warned(d) == warned);
+    due(true).chain(due(false)).take(left).map(|decision| decision.server.clone()).collect()
+}
+
+fn goes(decision: &Decision) -> bool {
+    decision.may_hold_cards && matches!(decision.judgement.verdict, Verdict::Idle(_))
 }
 
 fn warns(decision: &Decision) -> bool {

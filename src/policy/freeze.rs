@@ -128,9 +128,10 @@ pub fn freeze(
     }
 }
 
-/// That a server at work is too old is no reading that may be wrong, and neither is that others wait.
+/// That a server at work is too old is no reading that may be wrong, and neither is that others wait. Where its
+/// declared time leaves it alone, that it turned idle is a reading all the same.
 fn counts(judgement: &Judgement) -> bool {
-    let at_rest = matches!(judgement.verdict, Verdict::Idle(idle) if idle.kind != IdleKind::AtWork);
+    let at_rest = judgement.verdict.at_rest().is_some_and(|idle| idle.kind != IdleKind::AtWork);
     at_rest && judgement.usually_reached
 }
 
@@ -170,9 +171,10 @@ impl Crowd<'_> {
     fn holds(&self, freeze: &Freeze) -> bool {
         let recovered = |id: &&ServerId| match self.decisions.iter().find(|d| d.server == **id) {
             Some(d) => match d.judgement.verdict {
-                Verdict::Busy(_) | Verdict::Protected(_) => true,
-                Verdict::Idle(_) => !counts(&d.judgement) || self.was_found_so(d),
                 Verdict::Unknown(_) => false,
+                Verdict::Busy(_) | Verdict::Protected(_) | Verdict::Idle(_) => {
+                    !counts(&d.judgement) || self.was_found_so(d)
+                }
             },
             None => self.snapshot.complete,
         };

@@ -29,6 +29,8 @@ pub fn judge(
         (None, Some(case)) => (case.verdict(reached.as_ref(), &limits), reached),
         (None, None) => (Verdict::Unknown(UnknownReason::HubRecord("started")), reached),
     };
+    let intent = policy.intents.of(&session.server).map(Box::new);
+    let declared = intent.as_ref().and_then(|it| policy.intents.declared(it, session.server.started));
     let usual = policy.limits_for(rule, None);
     let usually_reached = if usual == limits || !session.may_hold_cards() {
         reached.is_some()
@@ -36,13 +38,15 @@ pub fn judge(
         case.as_ref().is_some_and(|case| case.reached(&usual).is_some())
     };
     Judgement {
-        verdict,
+        verdict: policy.spared(verdict, declared, now),
         reached: reached.as_ref().map(|reached| reached.limit),
         quiet_since: reached.as_ref().map(|reached| reached.quiet_since),
         all_reached: reached.map(|reached| reached.all).unwrap_or_default(),
         usually_reached,
         clocks: case.map(|case| case.clocks),
         rule: rule.map(|r| r.name.clone()),
+        intent,
+        declared,
     }
 }
 

@@ -121,28 +121,35 @@ impl Ledger {
             return;
         };
         for some in sessions.chunks(AT_ONCE) {
-            self.add_new(some, snapshot.at);
-        }
-        for session in sessions {
-            if self.observe_one(session, snapshot.at, policy) {
-                self.unsaved.insert(session.server.id.clone());
+            let mut new: Vec<&Session> = some.iter().collect();
+            new.retain(|session| !self.observe_one(session, snapshot.at, policy));
+            self.add_new(&new, snapshot.at);
+            for session in new {
+                self.observe_one(session, snapshot.at, policy);
             }
         }
         if snapshot.complete {
-            let listed: BTreeSet<&ServerId> = sessions.iter().map(|session| &session.server.id).collect();
-            self.records.retain(|id, record| {
-                let stays = listed.contains(id) || record.is_kept(snapshot.at);
-                if !stays {
-                    self.unsaved.insert(id.clone());
-                }
-                stays
-            });
+            self.forget_absent(sessions, snapshot.at);
         }
     }
 
-    fn add_new(&mut self, sessions: &[Session], at: Timestamp) {
-        let new = sessions.iter().filter(|session| !self.records.contains_key(&session.server.id));
-        let fresh = new.filter_map(|session| {
+    fn forget_absent(&mut self, sessions: &[Session], at: Timestamp) {
+        let mut listed: Vec<&ServerId> = sessions.iter().map(|session| &session.server.id).collect();
+        listed.sort_unstable();
+        // Both are in the same order, so that one pass tells.
+        let mut listed = listed.into_iter().peekable();
+        self.records.retain(|id, record| {
+            while listed.next_if(|listed| *listed < id).is_some() {}
+            let stays = listed.peek() == Some(&id) || record.is_kept(at);
+            if !stays {
+                self.unsaved.insert(id.clone());
+            }
+            stays
+        });
+    }
+
+    fn add_new(&mut self, sessions: &[&Session], at: Timestamp) {
+        let fresh = sessions.iter().filter_map(|session| {
             let started = session.server.started?;
             Some((session.server.id.clone(), Record::first_seen(started, at)))
         });
@@ -151,8 +158,8 @@ impl Ledger {
         self.records.append(&mut fresh);
     }
 
-    /// Folds a session into the record of this run; whether that changed the record. Where the Hub leaves
-    /// out when it started, what is seen still counts for the run that is known.
+    /// Folds a session into the record of this run; whether there is one. Where the Hub leaves out when it
+    /// started, what is seen still counts for the run that is known.
     fn observe_one(&mut self, session: &Session, at: Timestamp, policy: &Policy) -> bool {
         let Some(record) = self.records.get_mut(&session.server.id) else {
             return false;
@@ -162,7 +169,10 @@ impl Ledger {
             *record = Record { keep: record.keep.take(), ..Record::first_seen(started, at) };
         }
         record.evidence.observe(session, at, policy);
-        (record.started, &record.evidence) != (before.0, &before.1)
+        if (record.started, &record.evidence) != (before.0, &before.1) {
+            self.unsaved.insert(session.server.id.clone());
+        }
+        true
     }
 
     /// This process watches, at the latest since `at`. A clock that was set back makes it begin anew.
@@ -179,7 +189,8 @@ impl Ledger {
                 Verdict::Busy(_) | Verdict::Protected(_) => false,
                 Verdict::Unknown(_) => continue,
             };
-            let protected = matches!(decision.judgement.verdict, Verdict::Protected(_));
+            let verdict = &decision.judgement.verdict;
+            let protected = matches!(verdict, Verdict::Protected(_)) && verdict.at_rest().is_none();
             let now = (idle, decision.judgement.usually_reached && !protected);
             let changed = |record: &Record| (record.idle, record.usually_idle) != now;
             if self.records.get(&decision.server).is_some_and(changed) {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 
-use super::{CpuServers, Demand, Manner, Rule, Safety, StopHours};
+use super::{CpuServers, Demand, Intents, Manner, Rule, Safety, StopHours};
 
 /// Everything the decisions depend on besides what was observed.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// What owners may choose to keep a session.
     pub keep: KeepOffer,
+    /// How declared times count.
+    pub intents: Intents,
     /// Other limits while somebody, or nobody, waits for a card.
     pub demand: Demand,
     /// When deadlines may fall.

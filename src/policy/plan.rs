@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{FreezeChange, Judgement, KernelDoubt, Mode, Target, Waiting};
-use crate::domain::ServerId;
+use crate::domain::{Queue, ServerId};
 
 /// What one cycle should do.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +13,8 @@ pub struct Plan {
     pub decisions: Vec<Decision>,
     /// What happens to the brake.
     pub freeze: FreezeChange,
-    /// How many wait for a card, by which it was planned; absent where that is not known.
-    pub waiting: Option<u32>,
+    /// Who waits for a card, by which it was planned; absent where that is not known.
+    pub waiting: Option<Queue>,
 }
 
 /// What is done about one session, and why.
@@ -97,6 +97,11 @@ pub enum HeldBack {
 }
 
 impl Plan {
+    /// How many wait for a card of this server, where that is known.
+    pub fn waiting_for(&self, server: &ServerId) -> Option<u32> {
+        self.waiting.as_ref().map(|queue| queue.for_server(server))
+    }
+
     /// The decision about one server.
     pub fn of(&self, server: &ServerId) -> Option<&Decision> {
         self.decisions.iter().find(|decision| decision.server == *server)

@@ -17,14 +17,18 @@ use super::{
 pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestamp) -> Plan {
     let sessions = snapshot.sessions.as_deref().unwrap_or_default();
     let mut decisions = Vec::with_capacity(sessions.len());
-    let here = sessions.iter().filter(|session| !already_stopped(session, ledger));
-    let waiting = snapshot.waiting;
-    decisions.extend(here.map(|session| decide(session, ledger, waiting, policy, now)));
-    decisions.sort_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
-    no_more_than_wait(&mut decisions, ledger, waiting);
+    let known = sessions.iter().map(|session| (session, record_of(session, ledger)));
+    let here = known.filter(|(_, record)| record.is_none_or(|record| record.stopped.is_none()));
+    let queue = snapshot.waiting.as_ref();
+    decisions.extend(here.map(|(session, record)| {
+        let waiting = queue.map(|queue| queue.for_server(&session.server.id));
+        decide(session, record, waiting, policy, now)
+    }));
+    decisions.sort_unstable_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
+    no_more_than_wait(&mut decisions, ledger, queue);
     let freeze = freeze(&decisions, snapshot, ledger, policy, now);
     brake(&mut decisions, &freeze, ledger, policy, now);
-    Plan { decisions, freeze, waiting }
+    Plan { decisions, freeze, waiting: snapshot.waiting.clone() }
 }
 
 fn idle_since(decision: &Decision) -> Timestamp {
@@ -34,10 +38,6 @@ fn idle_since(decision: &Decision) -> Timestamp {
     }
 }
 
-fn already_stopped(session: &Session, ledger: &Ledger) -> bool {
-    record_of(session, ledger).is_some_and(|record| record.stopped.is_some())
-}
-
 fn record_of<'a>(session: &Session, ledger: &'a Ledger) -> Option<&'a Record> {
     session.server.started?;
     ledger.records.get(&session.server.id)
@@ -45,12 +45,11 @@ fn record_of<'a>(session: &Session, ledger: &'a Ledger) -> Option<&'a Record> {
 
 fn decide(
     session: &Session,
-    ledger: &Ledger,
+    record: Option<&Record>,
     waiting: Option<u32>,
     policy: &Policy,
     now: Timestamp,
 ) -> Decision {
-    let record = record_of(session, ledger);
     let keep: Option<&Keep> = record.and_then(|record| record.keep.as_deref());
     let judgement = judge(session, record.map(|record| &record.evidence), keep, waiting, policy, now);
     let limits = limits_of(judgement.rule.as_deref(), waiting, policy);

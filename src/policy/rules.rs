@@ -138,9 +138,9 @@ impl Match {
             && any(self.profiles.as_deref(), server.profile.as_deref())
             && any(self.gpu_models.as_deref(), models())
             && self.labels.as_ref().is_none_or(|wanted| {
-                wanted
-                    .iter()
-                    .all(|(key, glob)| server.labels.get(key).is_some_and(|value| glob.is_match(value)))
+                wanted.iter().all(|(key, glob)| {
+                    server.labelled(key).first().is_some_and(|(_, value)| glob.is_match(value))
+                })
             })
             && self.admin.is_none_or(|admin| admin == server.admin)
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{GpuSample, Hold, Jupyter, Server};
+use crate::domain::{GpuSample, Hold, Jupyter, Queue, Server};
 
 /// One observation of everything.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +15,8 @@ pub struct Snapshot {
     pub complete: bool,
     /// Why no card at all could be read, if so.
     pub telemetry_down: Option<String>,
-    /// How many wait for a card; absent where no source tells.
-    pub waiting: Option<u32>,
+    /// Who waits for a card; absent where no source tells.
+    pub waiting: Option<Queue>,
 }
 
 /// A running server together with the cards it holds.

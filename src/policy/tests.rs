@@ -10,6 +10,7 @@ mod demand;
 mod evidence;
 mod exemptions;
 mod idleness;
+mod intent;
 mod keeps;
 mod kernels;
 mod ladder;
@@ -26,8 +27,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::domain::{
-    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Ratio, Server, ServerId, SpawnerState,
-    Terminal,
+    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Queue, QueueLine, Ratio, Server, ServerId,
+    SpawnerState, Terminal,
 };
 
 const STEP: SignedDuration = SignedDuration::from_mins(5);
@@ -71,6 +72,7 @@ fn policy() -> Policy {
         rules: Vec::new(),
         keep: KeepOffer { choices: Vec::new(), weekly_budget: hours(72), reason: ReasonNeed::Optional },
         demand: Demand::default(),
+        intents: Intents::default(),
         stop_hours: None,
         safety: Safety {
             max_stops: StopBudget::Share(0.1),
@@ -96,6 +98,7 @@ fn card(id: &str) -> GpuSample {
         covered: Duration::from_secs(300),
         largest_gap: Duration::from_secs(2),
         unreadable: None,
+        power: None,
         past: None,
     }
 }
@@ -160,8 +163,8 @@ struct Day {
     hub: bool,
     /// Whether the mail server takes anything.
     mail: bool,
-    /// How many wait for a card.
-    waiting: Option<u32>,
+    /// Who waits for a card.
+    waiting: Option<Queue>,
     now: Timestamp,
     plan: Plan,
     events: Vec<(Timestamp, ServerId, &'static str)>,
@@ -228,7 +231,7 @@ impl Day {
             sessions: if self.hub { Ok(self.sessions.clone()) } else { Err("down".to_owned()) },
             complete: self.hub,
             telemetry_down: None,
-            waiting: self.waiting,
+            waiting: self.waiting.clone(),
         };
         self.ledger.observe(&snapshot, &self.policy);
         self.plan = plan(&snapshot, &self.ledger, &self.policy, self.now);

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{UseSign, Waiting};
-use crate::domain::GpuId;
+use super::{Declared, UseSign, Waiting};
+use crate::domain::{GpuId, Intent};
 
 /// What a session is taken for.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +125,25 @@ pub enum ProtectedReason {
         /// Who said so.
         by: String,
     },
+    /// It is idle, and within the time for which it was declared to be needed.
+    Declared {
+        /// How it is idle.
+        idle: Idle,
+        /// The declared time.
+        declared: Declared,
+        /// When it was judged so.
+        seen: Timestamp,
+    },
+}
+
+impl Verdict {
+    /// How it is idle, also where it is left alone for its declared time.
+    pub fn at_rest(&self) -> Option<&Idle> {
+        match self {
+            Self::Idle(idle) | Self::Protected(ProtectedReason::Declared { idle, .. }) => Some(idle),
+            Self::Busy(_) | Self::Unknown(_) | Self::Protected(_) => None,
+        }
+    }
 }
 
 impl LimitKind {
@@ -185,4 +204,8 @@ pub struct Judgement {
     pub clocks: Option<Clocks>,
     /// The rule that applied.
     pub rule: Option<String>,
+    /// What is declared of it; mostly nothing.
+    pub intent: Option<Box<Intent>>,
+    /// How much of its declared time counts, also when that has passed.
+    pub declared: Option<Declared>,
 }

@@ -1,9 +1,48 @@
-//! The limits for when somebody, or nobody, waits for a card.
+//! The limits for when somebody, or nobody, waits for a card, and who is asked how many do.
 
 use jiff::SignedDuration;
 
-use super::{SettingsError, raw, values};
-use crate::policy::{Demand, Limits, Overrides};
+use super::{SettingsError, prometheus, raw, values};
+use crate::policy::{Demand, Limits, Overrides, Policy};
+use crate::telemetry::PrometheusSettings;
+
+/// Whom an expression is asked that gives how many wait.
+#[derive(Clone, Debug)]
+pub struct DemandSource {
+    /// The expression.
+    pub promql: String,
+    /// The section in which the server stands.
+    pub section: &'static str,
+    /// The server.
+    pub server: Box<PrometheusSettings>,
+}
+
+/// `[demand]`, checked: the server is its own, or else that of the cards.
+pub(super) fn source(
+    raw: &raw::Demand,
+    cards: Option<&raw::Prometheus>,
+    policy: &Policy,
+) -> Result<Option<DemandSource>, SettingsError> {
+    let promql = match raw.promql.as_deref().map(str::trim) {
+        None if raw.prometheus.is_none() => return Ok(None),
+        None | Some("") => {
+            let what = "write an expression that gives how many wait, like \"count(…) or vector(0)\"";
+            return Err(SettingsError::key("demand.promql", what));
+        }
+        Some(promql) => promql.to_owned(),
+    };
+    let Some(server) = raw.prometheus.as_ref().or(cards) else {
+        let what = "nobody can be asked: add [demand.prometheus] (or [telemetry.prometheus]) with a url";
+        return Err(SettingsError::key("demand.promql", what));
+    };
+    let section = if raw.prometheus.is_some() { "demand.prometheus" } else { "telemetry.prometheus" };
+    let named = |error: SettingsError| SettingsError {
+        what: error.what.replace("telemetry.prometheus", section),
+        ..error
+    };
+    let server = prometheus::settings(Some(server), policy).map_err(named)?;
+    Ok(Some(DemandSource { promql, section, server: Box::new(server) }))
+}
 
 /// What a config file says of demand. A table that would do the contrary of its name is refused.
 pub fn demand(raw: &raw::Policy, limits: &Limits) -> Result<Demand, SettingsError> {

@@ -8,6 +8,7 @@ mod demand;
 mod environment;
 mod error;
 mod flags;
+mod intent;
 mod kubernetes;
 mod mail;
 mod policy;
@@ -27,6 +28,7 @@ use url::Url;
 
 pub use agent::{AgentFlags, AgentSettings};
 pub use cost::Cost;
+pub use demand::DemandSource;
 pub use environment::{Environment, Service};
 pub use error::SettingsError;
 pub use flags::Flags;
@@ -54,6 +56,8 @@ pub struct Settings {
     pub public_url: Option<Url>,
     /// Where the cards are read.
     pub source: Source,
+    /// Whom it is asked how many wait for a card, where anybody is.
+    pub demand: Option<DemandSource>,
     /// The cluster in which sessions run in pods, where one is named.
     pub kubernetes: Option<Kubernetes>,
     /// What is decided by.
@@ -70,6 +74,8 @@ pub struct Settings {
     pub page: Option<Url>,
     /// Whether the metrics are shown to everybody.
     pub metrics_are_open: bool,
+    /// Whether the metrics name people.
+    pub metrics_name_users: bool,
     /// Which users are deleted; nobody where absent.
     pub cull_users: Option<CullUsers>,
 }
@@ -121,12 +127,14 @@ impl Sources {
         let public_url = file.hub.public_url.clone().or_else(|| self.environment.public_url());
         Ok(Settings {
             page: self.environment.page_url(public_url.as_ref()),
+            metrics_name_users: file.web.metrics_users.unwrap_or_default(),
             metrics_are_open: file.web.metrics.is_some_and(|metrics| matches!(metrics, raw::Metrics::Open)),
             cycle,
-            hub: self.hub(&file.hub)?,
+            hub: HubSettings { chosen: intent::chosen(&file.intent)?, ..self.hub(&file.hub)? },
             probe_kernels: file.hub.probe_kernels.unwrap_or(true),
             public_url,
             source: telemetry::source(&file.telemetry, &policy)?,
+            demand: demand::source(&file.demand, file.telemetry.prometheus.as_ref(), &policy)?,
             kubernetes: file.kubernetes.as_ref().map(kubernetes::settings).transpose()?,
             policy,
             post,
@@ -167,6 +175,7 @@ impl Sources {
             concurrency: self.flags.concurrency.or(raw.concurrency).map_or(10, requests_at_once),
             request_timeout: raw.request_timeout.map_or(Duration::from_secs(30), |time| std(time.0)),
             tls: self.environment.tls(),
+            chosen: None,
         })
     }
 }

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
 
 use super::demand::demand;
+use super::intent::intents;
 use super::raw;
 use super::stop_hours::stop_hours;
 use super::{Flags, Limit, SettingsError};
@@ -52,6 +53,7 @@ pub fn policy(file: &raw::File, flags: &Flags) -> Result<Policy, SettingsError> 
             Some(true) | None => KernelSource::Probed,
         },
         demand: demand(&file.policy, &limits)?,
+        intents: intents(&file.intent, &zone)?,
         limits,
         can_warn: file.mail.is_some(),
         cpu_servers: cpu_servers(&file.cpu_servers, flags)?,

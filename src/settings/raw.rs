@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 
 pub use super::values::Length;
-use super::values::{Pattern, Share};
+use super::values::{Cap, Pattern, Share};
 pub use policy::{
     BusyKernelAction, CpuServers, Exempt, Keep, Overrides, Policy, ReasonNeed, Rule, Safety, StopAction,
     StopHours,
@@ -27,6 +27,10 @@ pub struct File {
     pub kubernetes: Option<Kubernetes>,
     #[serde(default)]
     pub policy: Policy,
+    #[serde(default)]
+    pub intent: Intent,
+    #[serde(default)]
+    pub demand: Demand,
     #[serde(default)]
     pub rule: Vec<Rule>,
     #[serde(default)]
@@ -63,6 +67,25 @@ pub struct Hub {
     pub concurrency: Option<usize>,
     pub request_timeout: Option<Length>,
     pub probe_kernels: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demand {
+    pub promql: Option<String>,
+    pub prometheus: Option<Prometheus>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Intent {
+    pub expected_duration_cap: Option<Cap>,
+    pub owner: Option<String>,
+    pub team: Option<String>,
+    pub project: Option<String>,
+    pub expected_duration: Option<String>,
+    pub expected_until: Option<String>,
+    pub user_options: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -215,6 +238,7 @@ pub struct Rate {
 #[serde(deny_unknown_fields)]
 pub struct Web {
     pub metrics: Option<Metrics>,
+    pub metrics_users: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

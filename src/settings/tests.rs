@@ -59,6 +59,16 @@ fn mistakes_are_refused_with_line_key_and_remedy() {
         ("[telemetry]\nsource = \"prometheus\"\n", 2, "`telemetry.source`"),
         ("[telemetry]\nsource = \"nvidia\"\n", 2, "`telemetry.source`"),
         ("mode = \"enforce\"\n", 1, "add a [mail] section"),
+        ("[intent]\nexpected_duration_cap = \"long\"\n", 2, "`intent.expected_duration_cap`"),
+        ("[intent]\nteam = \" \"\n", 2, "`intent.team`: is empty"),
+        ("[intent]\nteams = \"team\"\n", 2, "did you mean `team`?"),
+        ("[demand]\npromql = \"vector(1)\"\n", 2, "add [demand.prometheus]"),
+        ("[demand]\npromql = \"\"\n", 2, "`demand.promql`: write an expression"),
+        (
+            "[demand]\npromql = \"up\"\n[demand.prometheus]\nurl = \"ftp://p\"\n",
+            4,
+            "`demand.prometheus.url`: is no address",
+        ),
         ("mode = \"kill\"\n", 1, "`mode`"),
         ("cycle = \"10m\"\n", 1, "`cycle`: must not be longer than telemetry.max_gap (3m)"),
         ("[policy]\naction = \"stop-cells\"\n", 2, "`policy.action`"),
@@ -85,6 +95,41 @@ fn mistakes_are_refused_with_line_key_and_remedy() {
         assert!(!error.to_string().contains("hunter2"), "a password is repeated: {error}");
         assert_eq!(error.line, Some(line), "{text}: {error}");
     }
+}
+
+#[test]
+fn intents_have_bare_names_and_three_days_unless_the_file_says_otherwise() {
+    let read = |text: &str| load(text).unwrap();
+    let defaults = read("");
+    assert_eq!(defaults.policy.intents.cap, Some(SignedDuration::from_hours(72)));
+    assert_eq!(defaults.hub.chosen, Some(defaults.policy.intents.keys.clone()));
+    let written = read(
+        "[intent]\nteam = \"example.org/cost-centre\"\nexpected_duration_cap = \"7d\"\nuser_options = false\n",
+    );
+    assert_eq!(written.policy.intents.keys.team, "example.org/cost-centre");
+    assert_eq!(written.policy.intents.keys.project, "project");
+    assert_eq!(
+        (written.policy.intents.cap, written.hub.chosen),
+        (Some(SignedDuration::from_hours(168)), None)
+    );
+    for (text, cap) in
+        [("never", None), ("0", Some(SignedDuration::ZERO)), ("0s", Some(SignedDuration::ZERO))]
+    {
+        assert_eq!(read(&format!("[intent]\nexpected_duration_cap = \"{text}\"\n")).policy.intents.cap, cap);
+    }
+}
+
+#[test]
+fn how_many_wait_is_asked_of_its_own_server_or_of_that_of_the_cards() {
+    let asked = |text: &str| load(text).unwrap().demand.map(|it| (it.server.url.to_string(), it.section));
+    let cards = "[telemetry.prometheus]\nurl = \"http://cards:9090\"\n";
+    let own = "[demand.prometheus]\nurl = \"http://own:9090\"\n";
+    let demand = "[demand]\npromql = \"count(x) or vector(0)\"\n";
+    assert_eq!(asked(cards), None);
+    assert!(load(own).unwrap_err().to_string().contains("`demand.promql`: write an expression"));
+    let (of_cards, of_own) = ("http://cards:9090/".to_owned(), "http://own:9090/".to_owned());
+    assert_eq!(asked(&format!("{demand}{cards}")), Some((of_cards, "telemetry.prometheus")));
+    assert_eq!(asked(&format!("{demand}{own}{cards}")), Some((of_own, "demand.prometheus")));
 }
 
 #[test]

@@ -16,6 +16,10 @@ pub struct Length(pub SignedDuration);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(pub Option<SignedDuration>);
 
+/// The most that a declared time protects: a length of time, `"0"` for none of it, or `"never"` for no such limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap(pub Option<SignedDuration>);
+
 /// The time a warning promises: as a [`Length`], but no longer than 30 days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grace(pub SignedDuration);
@@ -97,6 +101,19 @@ impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = |text: &str| if text == "never" { Ok(None) } else { length(text).map(Some) };
         deserializer.deserialize_any(Text("a length of time like \"4h\", or \"never\"", read)).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = |text: &str| match text {
+            "never" => Ok(None),
+            "0" | "0s" => Ok(Some(SignedDuration::ZERO)),
+            text => length(text).map(Some),
+        };
+        deserializer
+            .deserialize_any(Text("a length of time like \"72h\", \"0\" or \"never\"", read))
+            .map(Self)
     }
 }
 

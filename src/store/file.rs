@@ -140,7 +140,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()

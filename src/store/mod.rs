@@ -3,6 +3,7 @@
 //! Every change is committed before anybody acts on it (WAL, `synchronous = FULL`). The fields are
 //! not looked into here: a record is a value of [`crate::policy`] as JSON under its server's name.
 
+pub mod beside;
 mod error;
 mod file;
 mod log;

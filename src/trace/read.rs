@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Expectation, GivenKeep, Line, MailState, Observation, wire};
 use crate::domain::{
-    Engine, GpuId, GpuSample, Jupyter, Kernel, KernelState, Past, Ratio, Server, ServerId, SpawnerState,
-    Terminal,
+    Engine, GpuId, GpuSample, Hold, Jupyter, Kernel, KernelState, Past, Queue, QueueLine, Ratio, Server,
+    ServerId, SpawnerState, Terminal,
 };
 use crate::policy::{Session, Snapshot};
 
@@ -184,7 +184,13 @@ fn observation(wire: wire::Observation) -> Result<Observation, String> {
     };
     let complete = sessions.is_ok();
     Ok(Observation {
-        snapshot: Snapshot { at: wire.at, sessions, complete, telemetry_down, waiting: wire.waiting },
+        snapshot: Snapshot {
+            at: wire.at,
+            sessions,
+            complete,
+            telemetry_down,
+            waiting: wire.waiting.map(queue),
+        },
         keeps,
         mail,
     })
@@ -211,7 +217,7 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             .and_then(jupyter)
             .ok_or_else(|| "the single-user server could not be read".to_owned()),
         gpus,
-        holds: Vec::new(),
+        holds: wire.holds.into_iter().map(hold).collect(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),
         server: Box::new(Server {
             path: String::new(),
@@ -228,6 +234,22 @@ fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, 
             spawner: SpawnerState::default(),
         }),
     })
+}
+
+fn queue(wire: wire::Waiting) -> Queue {
+    let line = |line: wire::Line| {
+        let wire::Line { count, what, since, served_by } = line;
+        QueueLine { count, what, since, served_by }
+    };
+    match wire {
+        wire::Waiting::Count(count) => Queue::of(count),
+        wire::Waiting::Lines(lines) => Queue { lines: lines.into_iter().map(line).collect() },
+    }
+}
+
+fn hold(wire: wire::Hold) -> Hold {
+    let wire::Hold { gpu, memory_used, kernel, notebook } = wire;
+    Hold { gpu: GpuId(gpu), memory_used, kernel, notebook }
 }
 
 /// `None` where any part that tells of use could not be read.
@@ -279,6 +301,7 @@ fn sample(wire: wire::Gpu) -> Result<GpuSample, String> {
         covered,
         largest_gap,
         unreadable: None,
+        power: wire.power,
         past: wire.past.map(past),
     })
 }

@@ -1,13 +1,15 @@
 //! The lines of a trace as they are written. Reading is patient: what is absent or `null` is taken for
 //! what can do no harm, which is "not known" wherever a decision hangs on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+use crate::domain::{Power, ServerId};
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Header {
@@ -24,13 +26,33 @@ pub struct Observation {
     #[serde(default, deserialize_with = "or_default")]
     pub telemetry: State,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<u32>,
+    pub waiting: Option<Waiting>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<Server>>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub keeps: Vec<Keep>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mail: Option<Mail>,
+}
+
+/// How many wait for any card, or who waits for which.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Waiting {
+    Count(u32),
+    Lines(Vec<Line>),
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Line {
+    pub count: u32,
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Whose cards would serve them; absent where any would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_by: Option<BTreeSet<ServerId>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -76,6 +98,21 @@ pub struct Server {
     pub gpus: Option<Vec<Gpu>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<Hold>,
+}
+
+/// What of the session holds memory on which of its cards.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Hold {
+    pub gpu: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_used: Option<u64>,
+    /// `None` where it is of no kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notebook: Option<String>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -139,6 +176,8 @@ pub struct Gpu {
     pub covered: Option<String>,
     #[serde(default)]
     pub largest_gap: Option<String>,
+    #[serde(default, deserialize_with = "power", skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub past: Option<Past>,
 }
@@ -165,6 +204,12 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D)
 /// What is no number ("NaN", a blank) is no reading.
 fn reading<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     Value::deserialize(from).map(|value| value.as_f64())
+}
+
+/// What cannot be what a card draws is not known; nothing is decided by it.
+fn power<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Power>, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(serde_json::from_value(value).ok().filter(Power::is_sound))
 }
 
 /// An engine that is there but `null` was offered and not read; an absent one is not offered.

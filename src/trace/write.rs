@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::wire;
-use crate::domain::{Engine, GpuSample, Jupyter, Kernel, Ratio, Terminal};
+use crate::domain::{Engine, GpuSample, Hold, Jupyter, Kernel, Queue, QueueLine, Ratio, Terminal};
 use crate::policy::{Session, Snapshot};
 
 /// The first line of a trace.
@@ -19,11 +19,22 @@ pub fn observation(snapshot: &Snapshot) -> String {
         at: snapshot.at,
         hub: state(snapshot.sessions.is_err()),
         telemetry: state(snapshot.telemetry_down.is_some()),
-        waiting: snapshot.waiting,
+        waiting: snapshot.waiting.as_ref().map(waiting),
         servers: snapshot.sessions.as_ref().ok().map(|sessions| sessions.iter().map(server).collect()),
         keeps: Vec::new(),
         mail: None,
     })
+}
+
+fn waiting(queue: &Queue) -> wire::Waiting {
+    let line = |line: &QueueLine| {
+        let QueueLine { count, what, since, served_by } = line.clone();
+        wire::Line { count, what, since, served_by }
+    };
+    match queue.total() {
+        count if *queue == Queue::of(count) => wire::Waiting::Count(count),
+        _ => wire::Waiting::Lines(queue.lines.iter().map(line).collect()),
+    }
 }
 
 fn line(value: &impl serde::Serialize) -> String {
@@ -47,7 +58,13 @@ fn server(session: &Session) -> wire::Server {
         jupyter: session.jupyter.as_ref().ok().map(jupyter),
         gpus: session.gpus.as_ref().ok().map(|gpus| gpus.iter().map(gpu).collect()),
         cpu: session.cpu,
+        holds: session.holds.iter().map(hold).collect(),
     }
+}
+
+fn hold(hold: &Hold) -> wire::Hold {
+    let Hold { gpu, memory_used, kernel, notebook } = hold.clone();
+    wire::Hold { gpu: gpu.0, memory_used, kernel, notebook }
 }
 
 fn jupyter(jupyter: &Jupyter) -> wire::Jupyter {
@@ -86,6 +103,7 @@ fn gpu(sample: &GpuSample) -> wire::Gpu {
         processes: sample.processes,
         covered: Some(humantime::format_duration(sample.covered).to_string()),
         largest_gap: Some(humantime::format_duration(sample.largest_gap).to_string()),
+        power: sample.power,
         past: sample.past.map(|past| wire::Past {
             since: past.since,
             after_gap: past.after_gap,

@@ -120,7 +120,7 @@ pub fn wish(guest: &Guest, as_admin: bool, reason_given: &str, what: What) -> Wi
 
 /// A reason as one line of bounded length, where there is any.
 pub fn reason(text: &str) -> Option<String> {
-    let text: String = pages::name(text).chars().take(LONGEST_REASON).collect();
+    let text = pages::cut(text, LONGEST_REASON);
     (!text.is_empty()).then_some(text)
 }
 
@@ -160,7 +160,7 @@ pub fn words(answer: Option<&Answer>, app: &App, waiting: &str) -> String {
     match refusal {
         Refusal::NoServer => said::NO_SERVER.to_owned(),
         Refusal::Restarted => said::RESTARTED.to_owned(),
-        Refusal::Keep(why) => said::not_kept(why),
+        Refusal::Keep(why) => said::not_kept(why, &zone()),
         Refusal::NotFrozen => said::NOT_FROZEN.to_owned(),
         Refusal::TooLate => said::TOO_LATE.to_owned(),
         Refusal::Computes(what) => said::computes(what),

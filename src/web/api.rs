@@ -73,6 +73,7 @@ async fn sessions(State(app): State<Shared>, Client(guest): Client, Query(part):
             "looked": status.last.as_ref().map(|last| last.at),
             "mode": status.policy.as_ref().map(|policy| policy.mode.to_string()),
             "frozen_since": status.last.as_ref().and_then(|last| last.freeze.as_ref()).map(|f| f.since),
+            "waiting": status.last.as_ref().and_then(|last| last.waiting.as_ref()).map(model::queue),
             "total": mine.len(),
             "next_offset": (next < mine.len()).then_some(next),
             "sessions": part.collect::<Vec<_>>(),

@@ -2,6 +2,8 @@
 //!
 //! Kept by session and not by card: nobody gets to see what a card did for somebody else before.
 
+mod saved;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};

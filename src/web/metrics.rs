@@ -1,4 +1,4 @@
-//! The numbers, for Prometheus. No user names.
+//! The numbers, for Prometheus. No user names, unless the settings ask for them.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -15,6 +15,8 @@ use prometheus_client::registry::{Registry, Unit};
 use super::doors::{Ask, Outside};
 use super::entry::guest;
 use super::{Shared, Status, refused};
+use crate::executor::StopOutcome;
+use crate::message::reasons;
 use crate::message::said::refused as words;
 use crate::policy::Mode;
 
@@ -49,7 +51,11 @@ pub fn render(status: &Status, now: Timestamp) -> String {
     service(status, &mut registry);
     sources(status, now, &mut registry);
     sessions(status, &mut registry);
+    waiting(status, &mut registry);
     outcomes(status, &mut registry);
+    if status.shown.as_ref().is_some_and(|shown| shown.metrics_name_users) {
+        by_user(status, &mut registry);
+    }
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = encode(&mut text, &registry);
@@ -73,6 +79,20 @@ fn service(status: &Status, registry: &mut Registry) {
         let took = ConstGauge::new(status.counters.last_cycle_seconds);
         registry.register_with_unit("last_cycle", "How long the last cycle took", Unit::Seconds, took);
     }
+}
+
+/// How many wait for a card, where any source tells.
+fn waiting(status: &Status, registry: &mut Registry) {
+    let Some(queue) = status.last.as_ref().and_then(|last| last.waiting.as_ref()) else { return };
+    let waiting = Family::<Labels, Gauge>::default();
+    if queue.lines.is_empty() {
+        waiting.get_or_create(&vec![("for", String::new())]).set(0);
+    }
+    for line in &queue.lines {
+        let labels = vec![("for", line.what.clone().unwrap_or_default())];
+        waiting.get_or_create(&labels).inc_by(i64::from(line.count));
+    }
+    registry.register("waiting", "Those who wait for a card, by the resource where that is known", waiting);
 }
 
 /// Where what is known comes from: whether it answers, and how old its last answer is.
@@ -124,6 +144,19 @@ fn sessions(status: &Status, registry: &mut Registry) {
     registry.register_with_unit("card", help, Unit::Seconds, seconds);
 }
 
+/// One series for each session that holds a card: as many as there are, and they tell of people.
+fn by_user(status: &Status, registry: &mut Registry) {
+    let cards = Family::<Labels, Gauge>::default();
+    for known in status.last.iter().flat_map(|last| &last.sessions) {
+        let id = &known.session.server.id;
+        let verdict = reasons::verdict_word(&known.decision.judgement.verdict);
+        let labels =
+            vec![("user", id.user.0.clone()), ("server", id.name.0.clone()), ("verdict", verdict.to_owned())];
+        cards.get_or_create(&labels).set(i64::try_from(known.cards()).unwrap_or(i64::MAX));
+    }
+    registry.register("session_cards", "Cards that a session holds, with its verdict", cards);
+}
+
 fn outcomes(status: &Status, registry: &mut Registry) {
     let counters = &status.counters;
     registry.register("cycles", "Cycles completed", ConstCounter::new(counters.cycles));
@@ -135,8 +168,9 @@ fn outcomes(status: &Status, registry: &mut Registry) {
     registry.register("held_back", "Times something due was held back", held_back);
     registry.register("freezes", "Times that stops froze", ConstCounter::new(counters.freezes));
     let stops = Family::<Labels, Counter>::default();
-    for (outcome, count) in [("stopped", counters.stopped), ("orphaned", counters.orphaned)] {
-        stops.get_or_create(&vec![("outcome", outcome.to_owned())]).inc_by(count);
+    for outcome in StopOutcome::ALL {
+        let count = counters.stops.get(&outcome).copied().unwrap_or_default();
+        stops.get_or_create(&vec![("outcome", outcome.word().to_owned())]).inc_by(count);
     }
     registry.register("stops", "Stops by outcome", stops);
 }

@@ -32,6 +32,8 @@ pub struct Shown {
     pub addresses: Option<AddressBook>,
     /// Whether the metrics are shown to everybody.
     pub metrics_are_open: bool,
+    /// Whether the metrics name people.
+    pub metrics_name_users: bool,
     /// Things an admin should know that do not keep the service from working.
     pub notes: Vec<String>,
 }
@@ -45,6 +47,7 @@ impl Shown {
             store: settings.store,
             addresses: settings.post.map(|post| post.addresses),
             metrics_are_open: settings.metrics_are_open,
+            metrics_name_users: settings.metrics_name_users,
             notes,
         }
     }

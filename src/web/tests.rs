@@ -3,6 +3,7 @@
 mod browsing;
 mod changes;
 mod doors;
+mod every_page;
 mod fake_hub;
 mod logins;
 mod outside;
@@ -127,6 +128,7 @@ fn shown(store: std::path::PathBuf) -> Shown {
         store,
         addresses: None,
         metrics_are_open: false,
+        metrics_name_users: false,
         notes: Vec::new(),
     }
 }

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::chart::{Chart, Mark};
+use super::card::{CardView, cards};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
-use crate::domain::{GpuSample, KernelState, UserName};
-use crate::message::{bytes_in_words, pages, reasons};
+use crate::domain::{KernelState, Queue, UserName};
+use crate::message::{intent, pages, reasons};
 use crate::policy::{self, Giver, Mode, Policy, ReasonNeed, Verdict, limits_of};
 
 /// One session, for its owner.
@@ -54,16 +54,6 @@ struct Moment {
     label: &'static str,
     words: String,
     note: Option<String>,
-}
-
-/// A card of a session.
-#[derive(Debug, Serialize)]
-struct CardView {
-    id: String,
-    model: String,
-    memory: String,
-    now: String,
-    chart: Option<Chart>,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,14 +120,20 @@ impl SessionView {
             held_back: known.decision.held_back.as_ref().map(reasons::held_back),
             no_address: known.no_address,
             clocks: clocks(known, now, &zone),
-            cards: cards(known, status, now, &zone),
+            cards: cards(known, status, visitor, now, &zone),
             keep: KeepForm::of(known, status, visitor, now),
             stop: policy.filter(|_| visitor.may_stop(id)).map(|policy| StopForm {
                 possible: policy.mode == Mode::Enforce,
                 needs_reason: !visitor.owns(id),
                 computes: matches!(verdict, Verdict::Busy(_)),
             }),
-            evidence: evidence(known, policy, status.last.as_ref().and_then(|last| last.waiting), &zone, now),
+            evidence: evidence(
+                known,
+                policy,
+                status.last.as_ref().and_then(|last| last.waiting.as_ref()),
+                &zone,
+                now,
+            ),
         }
     }
 }
@@ -154,7 +150,7 @@ impl KeepForm {
             value: reasons::length(choice.length),
             words: pages::length(choice.length),
             until: pages::instant(choice.until, &zone),
-            refused: choice.refused.as_ref().map(reasons::keep_refused),
+            refused: choice.refused.as_ref().map(|why| reasons::keep_refused(why, &zone)),
         };
         Some(Self {
             needs_reason: !own || offers.reason == ReasonNeed::Required,
@@ -211,53 +207,11 @@ fn clocks(known: &Known, now: Timestamp, zone: &TimeZone) -> Vec<Moment> {
     ]
 }
 
-fn cards(known: &Known, status: &Status, now: Timestamp, zone: &TimeZone) -> Vec<CardView> {
-    let Ok(gpus) = &known.session.gpus else {
-        return Vec::new();
-    };
-    let id = &known.session.server.id;
-    let marks = marks(known, now);
-    let chart = |gpu: &GpuSample| {
-        let ring = status.history.of(id, &gpu.id)?;
-        Some(Chart::of(ring, known.session.server.started, &marks, now, zone))
-    };
-    gpus.iter()
-        .map(|gpu| CardView {
-            id: pages::name(&gpu.id.0),
-            model: pages::name(&gpu.model),
-            memory: gpu.memory_used.map_or_else(|| "memory not known".to_owned(), bytes_in_words),
-            now: activity(gpu),
-            chart: chart(gpu),
-        })
-        .collect()
-}
-
-/// What a card did since the last look.
-pub fn activity(gpu: &GpuSample) -> String {
-    let percent = |ratio: Option<crate::domain::Ratio>| {
-        ratio.map_or_else(|| "not readable".to_owned(), |ratio| format!("{:.0} %", ratio.get() * 100.0))
-    };
-    format!("SM {}, memory bandwidth {}", percent(gpu.sm), percent(gpu.dram))
-}
-
-fn marks(known: &Known, now: Timestamp) -> Vec<(Mark, Timestamp)> {
-    let clocks = known.decision.judgement.clocks;
-    let warning = known.record.as_ref().and_then(|record| record.warning.as_ref());
-    let all = [
-        (Mark::Card, clocks.and_then(|clocks| clocks.card_active)),
-        (Mark::Used, clocks.map(|clocks| clocks.used)),
-        (Mark::Present, clocks.map(|clocks| clocks.present)),
-        (Mark::Warned, warning.map(|warning| warning.accepted)),
-        (Mark::Deadline, known.deadline(now)),
-    ];
-    all.into_iter().filter_map(|(mark, at)| Some((mark, at?))).collect()
-}
-
 /// What else led to the verdict.
 fn evidence(
     known: &Known,
     policy: Option<&Policy>,
-    waiting: Option<u32>,
+    queue: Option<&Queue>,
     zone: &TimeZone,
     now: Timestamp,
 ) -> Vec<(String, String)> {
@@ -266,6 +220,7 @@ fn evidence(
     let rule = known.decision.judgement.rule.as_deref();
     row("Rule", rule.map_or_else(|| "none; the defaults apply".to_owned(), pages::name));
     if let Some(policy) = policy {
+        let waiting = queue.map(|queue| queue.for_server(&known.session.server.id));
         let limits = limits_of(rule, waiting, policy);
         let or_never =
             |limit: Option<jiff::SignedDuration>| limit.map_or_else(|| "never".to_owned(), pages::length);
@@ -274,6 +229,9 @@ fn evidence(
         row("Warned after the card alone rested", or_never(limits.card_unused_warn_after));
         row("Time between warning and stop", pages::length(limits.grace));
     }
+    let judgement = &known.decision.judgement;
+    let declared = intent::rows(judgement.intent.as_deref(), judgement.declared, now, zone);
+    declared.into_iter().for_each(|(key, value)| row(key, value));
     if let Some(started) = known.session.server.started {
         row("Started", pages::moment(started, now, zone));
     }

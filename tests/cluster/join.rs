@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gpu_culler::cluster::Cluster;
-use gpu_culler::domain::ServerId;
+use gpu_culler::domain::{Queue, QueueLine, ServerId};
 use gpu_culler::hub::{Hub, HubSettings, TlsFiles};
 use gpu_culler::observer::{Kernels, Observation, Observer, Pods, Source};
 use gpu_culler::policy::{Session, Thresholds};
@@ -49,6 +49,7 @@ async fn observer(hub: &MockServer, api: &Api) -> Observer {
         concurrency: 2,
         request_timeout: Duration::from_secs(5),
         tls: TlsFiles::default(),
+        chosen: None,
     };
     let kernels = Kernels { prober: None, public_url: None, of_working: false, concurrency: 1 };
     let nvml = NvmlSettings { library: Some("/no/such/library".into()), ..NvmlSettings::default() };
@@ -105,7 +106,33 @@ async fn sessions_are_what_the_hub_and_their_pods_agree_on() {
     assert!(why(&seen, "dave").contains("hub/jupyter-dave, which the cluster does not have"));
     let strangers: Vec<String> = seen.pods.iter().map(|pod| pod.name.to_string()).collect();
     assert_eq!(strangers, ["hub/jupyter-batch"]);
-    assert_eq!(seen.snapshot.waiting, Some(0));
+    assert_eq!(seen.snapshot.waiting, Some(Queue::default()), "nobody waits, which is known");
+}
+
+#[tokio::test]
+async fn a_pod_without_room_waits_for_a_card_of_those_who_hold_its_resource() {
+    let Some(api) = Api::start(list_and_watch()).await else { return };
+    let mut slice = server_pod("ann", 0);
+    slice["spec"]["containers"][0]["resources"] = json!({ "limits": { "nvidia.com/mig-1g.10gb": "1" } });
+    api.create("hub", slice).await;
+    api.create("hub", server_pod("bob", 1)).await;
+    let mut pending = server_pod("zoe", 1);
+    pending["spec"]["nodeName"] = Value::Null;
+    api.create("hub", pending).await;
+    let condition = json!({ "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "lastTransitionTime": "2026-03-02T08:30:00Z",
+        "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: none" });
+    api.status("hub", "jupyter-zoe", json!({ "phase": "Pending", "conditions": [condition] })).await;
+    let hub = hub(&[user("ann", "jupyter-ann"), user("bob", "jupyter-bob")]).await;
+    let mut observer = observer(&hub, &api).await;
+    let queue = observer.observe(now()).await.snapshot.waiting;
+    let line = QueueLine {
+        count: 1,
+        what: Some("nvidia.com/gpu".to_owned()),
+        since: Some("2026-03-02T08:30:00Z".parse().unwrap()),
+        served_by: Some([ServerId::new("bob", "")].into()),
+    };
+    assert_eq!(queue, Some(Queue { lines: vec![line] }));
 }
 
 #[tokio::test]

@@ -6,10 +6,12 @@ import socket
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import fake_card
 import pytest
+from cluster import Cluster
 from culler_config import BASE, merged, to_toml
 from lab.hub import REPOSITORY, Hub
 from lab.people import Person
@@ -60,6 +62,14 @@ def culler_config(tmp_path, mailbox):
         return file
 
     return write
+
+
+@pytest.fixture
+def start_cluster(tmp_path):
+    """Starts a cluster whose nodes have so many cards each. A test asks for it before `start_hub`, so that it outlives
+    the Hub."""
+    with ExitStack() as started:
+        yield lambda *nodes: started.enter_context(Cluster(tmp_path, nodes))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A proxy in front of the Hub's API that changes its answers."""
+"""A proxy in front of the Hub's API that changes its answers, or does something before it passes a request on."""
 
 import json
 import threading
@@ -8,10 +8,11 @@ import requests
 
 
 class Meddler:
-    """Passes requests on to `target` and JSON answers through `change(path, answer)`."""
+    """Passes requests on to `target` after `before(method, path)`, and JSON answers through `change(path, answer)`."""
 
-    def __init__(self, change):
+    def __init__(self, change=lambda path, answer: answer, before=lambda method, path: None):
         self.change = change
+        self.before = before
         self.target = None
         self._http = requests.Session()
         self._http.trust_env = False
@@ -32,6 +33,7 @@ class Meddler:
         """Status and body of the Hub's answer, changed."""
         if not self.target:
             return 503, b""
+        self.before(method, path)
         kept = {name: headers[name] for name in ("Authorization", "Accept") if name in headers}
         answer = self._http.request(method, self.target + path, headers=kept, timeout=20)
         if not answer.content:

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a failed test should stop at once")]
 
+mod demand;
 #[allow(dead_code, reason = "the bench uses more of it")]
 mod servers;
 

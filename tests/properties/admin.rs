@@ -1,8 +1,8 @@
 //! What the admin of these worlds sets.
 
 use gpu_culler::policy::{
-    BusyKernelAction, Exemption, KeepOffer, Limits, Manner, Match, Mode, Overrides, Policy, ReasonNeed, Rule,
-    StopBudget, pattern,
+    BusyKernelAction, Demand, Exemption, KeepOffer, Limits, Manner, Match, Mode, Overrides, Policy,
+    ReasonNeed, Rule, StopBudget, pattern,
 };
 use gpu_culler::settings::policy_of;
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +12,8 @@ use crate::truth::{id, mins};
 
 /// What an owner may keep in a week.
 pub const BUDGET: SignedDuration = SignedDuration::from_mins(60);
+/// The most that a declared time protects.
+pub const CAP: SignedDuration = SignedDuration::from_mins(60);
 /// The most stops that one cycle may make where there are brakes.
 pub const MOST_STOPS: usize = 2;
 
@@ -43,9 +45,17 @@ pub fn policy(brakes: bool, odd: bool) -> Policy {
         weekly_budget: BUDGET,
         reason: ReasonNeed::Optional,
     };
+    policy.intents.cap = Some(CAP);
+    policy.demand = demand();
     policy.safety.freeze_min_sessions = if brakes { 2 } else { usize::MAX };
     policy.safety.max_stops = StopBudget::Count(if brakes { MOST_STOPS } else { usize::MAX });
     policy
+}
+
+/// Half of the strict limit while somebody waits, a bit more than the lenient one while nobody does.
+fn demand() -> Demand {
+    let warn_after = |minutes| Overrides { warn_after: Some(mins(minutes)), ..Overrides::default() };
+    Demand { when_waiting: warn_after(10), when_free: warn_after(45) }
 }
 
 /// The rules, which all concern the first session.

@@ -25,6 +25,8 @@ pub enum Doing {
     KernelsReadable(bool),
     Pending(bool),
     Patchy,
+    /// It says from now on that it is needed for so many minutes from its start on, or no longer says so.
+    Declare(Option<i64>),
     /// Its owner or an admin wants to keep it: one of the choices.
     Keep {
         choice: usize,
@@ -46,6 +48,8 @@ pub enum Change {
     Limits(bool),
     Mode(Mode),
     Rules(Rules),
+    /// So many wait for a card, or it is not known how many.
+    Waiting(Option<u32>),
     /// An admin lifts the freeze, if there is one.
     Lift,
 }
@@ -91,6 +95,7 @@ fn doing() -> impl Strategy<Value = Doing> {
         2 => prop::bool::weighted(0.8).prop_map(Doing::KernelsReadable),
         2 => prop::bool::weighted(0.2).prop_map(Doing::Pending),
         1 => Just(Doing::Patchy),
+        1 => prop::option::weighted(0.8, 1..200i64).prop_map(Doing::Declare),
         1 => (0..CHOICES.len(), prop::bool::weighted(0.3)).prop_map(|(choice, admin)| Doing::Keep { choice, admin }),
     ]
 }
@@ -105,6 +110,7 @@ fn change() -> impl Strategy<Value = Change> {
         1 => prop::option::of(0..SESSIONS).prop_map(Change::Lacks),
         1 => any::<bool>().prop_map(Change::Limits),
         1 => Just(Change::Lift),
+        2 => prop::option::weighted(0.8, 0..4u32).prop_map(Change::Waiting),
         1 => prop_oneof![
             Just(Rules::None),
             Just(Rules::Strict),

@@ -9,6 +9,7 @@ use gpu_culler::domain::{
 use gpu_culler::policy::{Limits, Session};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::admin::CAP;
 use crate::history::Doing;
 
 /// How many sessions there are.
@@ -49,6 +50,8 @@ pub struct Truth {
     /// Whether the last look saw only the newer part of the time.
     pub was_patchy: bool,
     pub kept_until: Timestamp,
+    /// For how many minutes it says that it is needed.
+    pub declares: Option<i64>,
     pub worked: i64,
     pub used: i64,
     pub present: i64,
@@ -77,6 +80,7 @@ impl Truth {
             patchy: false,
             was_patchy: false,
             kept_until: Timestamp::MIN,
+            declares: None,
             worked: now,
             used: now,
             present: now,
@@ -110,6 +114,7 @@ impl Truth {
             Doing::KernelsReadable(yes) => self.kernels_readable = yes,
             Doing::Pending(yes) => self.pending = yes,
             Doing::Patchy => self.patchy = true,
+            Doing::Declare(minutes) => self.declares = minutes,
             Doing::Keep { .. } => {}
         }
     }
@@ -153,6 +158,7 @@ impl Truth {
             covered: Duration::from_secs(60 * (minutes - if self.patchy { 2 } else { 0 }).unsigned_abs()),
             largest_gap: Duration::from_secs(1),
             unreadable: None,
+            power: None,
             past: None,
         };
         let kernel = Kernel {
@@ -177,7 +183,11 @@ impl Truth {
                 groups: Vec::new(),
                 admin: false,
                 profile: None,
-                labels: BTreeMap::new(),
+                labels: self
+                    .declares
+                    .iter()
+                    .map(|m| ("expected-duration".to_owned(), format!("{m}m")))
+                    .collect(),
                 started: Some(self.started),
                 last_activity: Some(self.seen_stamp),
                 pending: self.pending.then(|| "stop".to_owned()),
@@ -201,6 +211,7 @@ impl Truth {
             running: self.running,
             started: self.started,
             kept_until: self.kept_until,
+            declares: self.declares,
             has: self.has,
             cut_short: self.cut_short,
             used: self.used,
@@ -211,6 +222,11 @@ impl Truth {
             burst: [true; 2],
             ..rest
         };
+    }
+
+    /// Until when what it says is to be believed.
+    pub fn declared_until(&self) -> Timestamp {
+        self.declares.map_or(Timestamp::MIN, |minutes| self.started + mins(minutes).min(CAP))
     }
 
     pub fn is_readable(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpu_culler::domain::ServerId;
+use gpu_culler::domain::{Queue, ServerId};
 use gpu_culler::policy::{
     Action, Decision, FreezeChange, Giver, Ledger, Limits, Mode, Plan, Policy, Session, Snapshot, Verdict,
     Warning, keep, limits_of, offers, plan,
@@ -35,6 +35,8 @@ pub struct World {
     idle: BTreeSet<ServerId>,
     /// What each owner has kept of the budget.
     spent: [SignedDuration; SESSIONS],
+    /// How many wait for a card, where that is known.
+    waiting: Option<u32>,
     /// Every mail that was accepted, by what stands in it. A clock that is set back repeats its hours.
     mails: BTreeSet<String>,
 }
@@ -59,6 +61,7 @@ impl World {
             just_started: true,
             idle: BTreeSet::new(),
             spent: [SignedDuration::ZERO; SESSIONS],
+            waiting: None,
             mails: BTreeSet::new(),
         }
     }
@@ -103,6 +106,7 @@ impl World {
             Change::Limits(strict) => self.policy.limits = limits(strict),
             Change::Mode(mode) => self.policy.mode = mode,
             Change::Rules(new) => self.policy.rules = rules(new, self.wall),
+            Change::Waiting(waiting) => self.waiting = waiting,
             Change::Lift => {
                 self.ledger.lift_freeze("admin", self.wall);
             }
@@ -146,7 +150,7 @@ impl World {
             sessions: if self.hub { Ok(self.listed(minutes)) } else { Err("down".to_owned()) },
             complete: self.hub && self.lacks.is_none(),
             telemetry_down: None,
-            waiting: None,
+            waiting: self.waiting.map(Queue::of),
         };
         self.ledger.watches(self.wall);
         self.ledger.observe(&snapshot, &self.policy);
@@ -183,12 +187,18 @@ impl World {
             assert!(known.is_empty(), "known to be idle, {known:?} freeze stops anew");
         }
         for decision in &plan.decisions {
-            match decision.judgement.verdict {
-                Verdict::Idle(_) => _ = self.idle.insert(decision.server.clone()),
-                Verdict::Busy(_) | Verdict::Protected(_) => _ = self.idle.remove(&decision.server),
+            let judgement = &decision.judgement;
+            match &judgement.verdict {
                 Verdict::Unknown(_) => {}
+                verdict if verdict.at_rest().is_some() && judgement.usually_reached => {
+                    self.idle.insert(decision.server.clone());
+                }
+                _ => _ = self.idle.remove(&decision.server),
             }
         }
+        let for_others = |d: &&Decision| d.judgement.for_demand() && d.action == Some(Action::Stop);
+        let taken = plan.decisions.iter().filter(for_others).count();
+        assert!(taken <= self.waiting.unwrap_or(0) as usize, "{taken} are stopped for {:?}", self.waiting);
         let stops = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop)).count();
         assert!(!self.brakes || stops <= MOST_STOPS, "{stops} stops in one cycle");
         assert!(stops == 0 || !(self.just_started || plan.freeze.is_frozen()), "the brakes do not hold");
@@ -229,7 +239,7 @@ impl World {
     }
 
     fn limits_of(&self, decision: &Decision) -> Limits {
-        limits_of(decision.judgement.rule.as_deref(), None, &self.policy)
+        limits_of(decision.judgement.rule.as_deref(), self.waiting, &self.policy)
     }
 
     /// The mail server accepted this.
@@ -253,6 +263,7 @@ impl World {
         let rested = truth.is_idle(self.now, self.now, &limits);
         assert!(rested && truth.is_readable(), "u{number} is warned in use at {}: {truth:?}", self.now);
         assert!(self.wall >= truth.kept_until, "u{number} is warned although kept: {truth:?}");
+        assert!(self.wall >= truth.declared_until(), "u{number} is warned in its declared time: {truth:?}");
         assert!(deadline >= self.wall + grace, "less than the grace is promised");
         if let Some((began, then)) = truth.cut_short {
             let waited = mins(self.now - began);
@@ -290,6 +301,7 @@ impl World {
         assert!(truth.is_readable(), "u{number} is stopped although unreadable: {truth:?}");
         assert!(!truth.was_patchy, "u{number} is stopped on old readings");
         assert!(self.wall >= truth.kept_until, "u{number} is stopped although kept: {truth:?}");
+        assert!(self.wall >= truth.declared_until(), "u{number} is stopped in its declared time: {truth:?}");
         let exempt = self.policy.rules.iter().find_map(|rule| rule.exempt.as_ref());
         let spared = exempt.is_some_and(|exemption| number == 0 && exemption.holds(self.wall));
         assert!(!spared, "u{number} is stopped although exempt");
@@ -301,7 +313,7 @@ impl World {
 
     /// Everything works, the clock is right again, and nobody does anything any more.
     pub fn rests_for_good(&mut self) {
-        (self.hub, self.lacks, self.mail) = (true, None, true);
+        (self.hub, self.lacks, self.mail, self.waiting) = (true, None, true, None);
         (self.policy.mode, self.wall) = (Mode::Enforce, self.latest_wall);
         for truth in &mut self.sessions {
             truth.falls_asleep(self.now);

@@ -14,11 +14,12 @@ from .waiting import eventually
 class Person:
     """A user of the Hub with one server, the default or a named one, and one kernel."""
 
-    def __init__(self, hub, name, server_name=""):
+    def __init__(self, hub, name, server_name="", options=None):
         self.hub = hub
         self.name = name
         self.server_name = server_name
         self.address = f"{name}@example.org"
+        self.options = options  # what is chosen at the start
         self.kernel = None
         self.server = None
         self._user = f"/users/{quote(name, safe='')}"
@@ -33,7 +34,7 @@ class Person:
 
     def start_server(self):
         """Starts the server and opens a notebook's kernel."""
-        self.hub.api("POST", self._server)
+        self.hub.api("POST", self._server, json=self.options)
         model = eventually(f"{self.name}'s server is ready", self._ready_server, within=90)
         self.server = psutil.Process(model["state"]["pid"])
         self.kernel = Kernel(self, model["url"])

@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::account::{Account, Sequel, Summary};
 use crate::domain::ServerId;
 use crate::message::reasons;
-use crate::policy::{Action, Decision, FreezeChange, HeldBack, Keep, Ledger, Policy, Verdict, Warning, plan};
+use crate::policy::{
+    Action, Decision, FreezeChange, HeldBack, Keep, Ledger, Policy, Target, Verdict, Warning, plan,
+};
 use crate::trace::{GivenKeep, MailState, Observation};
 
 /// Something that happened.
@@ -162,7 +164,7 @@ impl<'a> Replay<'a> {
                     stop_follows: *stop_follows,
                     message_id: String::new(),
                     reminded: Vec::new(),
-                    kernels: None,
+                    kernels: decision.target.as_ref().and_then(Target::kernels),
                 };
                 self.ledger.warned(id, warning);
                 self.account.warned();
@@ -176,7 +178,12 @@ impl<'a> Replay<'a> {
                 self.push(now, id, "stopping", why);
                 self.ledger.stopped(id, now);
                 self.counted(decision, seen, now);
-                self.push(now, id, "stopped", why);
+                match &decision.target {
+                    Some(target @ Target::Kernels(_)) => {
+                        self.push(now, id, "stopped", &format!("{}: {why}", reasons::shut_down(target)));
+                    }
+                    Some(Target::Server) | None => self.push(now, id, "stopped", why),
+                }
             }
         }
     }

@@ -175,6 +175,28 @@ async fn every_field_arrives_in_the_domain() {
 }
 
 #[tokio::test]
+async fn of_what_users_chose_only_what_is_asked_for_is_read() {
+    let mut model = user_model("alice");
+    model["servers"][""]["user_options"] = json!({
+        "profile": "a100", "token": "hunter2", "team": "vision", "expected_duration": ["8h"],
+        "project": 7, "owner": {"a": 1}, "expected-until": "x".repeat(100_000), "gpu-culler.io/team": ["a", "b"],
+    });
+    let labels = |listing: Listing| listing.servers[0].labels.clone();
+    let listing = list_one_page(json!([model])).await;
+    let expected = [
+        ("expected-until", "x".repeat(200)),
+        ("expected_duration", "8h".to_owned()),
+        ("team", "vision".to_owned()),
+    ];
+    assert_eq!(labels(listing), expected.map(|(key, value)| (format!("user_options.{key}"), value)).into());
+    for odd in [json!(null), json!("team"), json!([1]), json!({"team": null}), json!({"team": []})] {
+        let mut model = user_model("alice");
+        model["servers"][""]["user_options"] = odd;
+        assert_eq!(labels(list_one_page(json!([model])).await), [].into());
+    }
+}
+
+#[tokio::test]
 async fn a_hub_5_without_the_newer_fields_is_read() {
     let model = json!({"name": "bob", "admin": false, "groups": [], "servers": {"": {
         "name": "", "last_activity": null, "started": "2026-12-01T08:00:00", "pending": "spawn",

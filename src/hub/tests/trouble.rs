@@ -127,6 +127,7 @@ fn certificate_files_that_cannot_be_used_are_named() {
             concurrency: 0,
             request_timeout: Duration::from_secs(1),
             tls: TlsFiles { ca_file: Some(file), identity: None },
+            chosen: None,
         })
         .unwrap_err();
         assert!(error.to_string().contains(complaint), "{error}");

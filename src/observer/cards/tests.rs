@@ -83,6 +83,7 @@ fn device(name: &str) -> DeviceReading {
             covered: Duration::from_secs(60),
             largest_gap: Duration::ZERO,
             unreadable: None,
+            power: None,
             past: None,
         },
         place: Slot { card: id, index: 0, instance: None },

@@ -33,6 +33,7 @@ fn gpus(count: usize) -> Result<Vec<GpuSample>, String> {
         largest_gap: Duration::ZERO,
         unreadable: None,
         past: None,
+        power: None,
     };
     Ok((0..count).map(gpu).collect())
 }
@@ -122,6 +123,6 @@ fn only_a_pod_that_runs_is_judged() {
 #[test]
 fn without_a_cluster_nothing_changes() {
     let pods = Pods::default();
-    assert_eq!((pods.waiting(), pods.up(), pods.troubles()), (None, None, Vec::new()));
+    assert_eq!((pods.queue(&[]), pods.up(), pods.troubles()), (None, None, Vec::new()));
     assert!(pods.strangers(&[]).is_empty());
 }

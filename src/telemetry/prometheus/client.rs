@@ -27,6 +27,7 @@ pub struct Client {
     headers: HeaderMap,
     /// The connections, and the state of the certificate files they were made with.
     http: Mutex<Option<(Stamps, reqwest::Client)>>,
+    max_body: usize,
 }
 
 type Stamps = Vec<Option<SystemTime>>;
@@ -55,9 +56,14 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let client = Self { settings, headers, http: Mutex::new(None) };
+        let client = Self { settings, headers, http: Mutex::new(None), max_body: MAX_BODY };
         client.http()?;
         Ok(client)
+    }
+
+    /// The same, for answers of no more than so many bytes.
+    pub fn reading_at_most(self, max_body: usize) -> Self {
+        Self { max_body, ..self }
     }
 
     /// The settings it was made with.
@@ -214,13 +220,13 @@ impl Client {
 
     async fn body(&self, response: &mut Response, query: &str) -> Result<Vec<u8>, PromError> {
         let too_large =
-            || PromError::TooLarge { query: query.to_owned(), limit: format!("{} MiB", MAX_BODY >> 20) };
-        if response.content_length().is_some_and(|length| length > MAX_BODY as u64) {
+            || PromError::TooLarge { query: query.to_owned(), limit: format!("{} MiB", self.max_body >> 20) };
+        if response.content_length().is_some_and(|length| length > self.max_body as u64) {
             return Err(too_large());
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|e| self.unreachable(&e))? {
-            if body.len() + chunk.len() > MAX_BODY {
+            if body.len() + chunk.len() > self.max_body {
                 return Err(too_large());
             }
             body.extend_from_slice(&chunk);

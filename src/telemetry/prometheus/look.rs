@@ -241,6 +241,7 @@ fn sample(device: &Device, memory: &Memory, now: i64, rules: &Rules) -> GpuSampl
         covered: millis(memory.watched.0),
         largest_gap: millis(if tail > rules.patience() { tail } else { memory.watched.1 }),
         unreadable: fault.map(|fault| fault.to_string()),
+        power: None,
         past,
     }
 }

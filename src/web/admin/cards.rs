@@ -6,9 +6,9 @@ use crate::domain::{Pod, ServerId};
 use crate::message::{bytes_in_words, pages, reasons};
 use crate::observer::Card;
 use crate::web::App;
+use crate::web::card::activity;
 use crate::web::frame::Frame;
 use crate::web::status::Status;
-use crate::web::view::activity;
 use crate::web::visitor::Visitor;
 
 #[derive(Serialize)]

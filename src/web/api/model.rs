@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::domain::{GpuSample, Ratio};
+use crate::domain::{GpuSample, Queue, QueueLine, Ratio};
+use crate::message::intent::Declaration;
 use crate::message::reasons;
 use crate::policy::Verdict;
 use crate::store::Logged;
@@ -25,6 +26,7 @@ pub fn session(known: &Known, now: Timestamp) -> Value {
         "reason": reasons::verdict(&judgement.verdict),
         "idle_since": idle_since,
         "rule": judgement.rule,
+        "intent": Declaration::of(judgement),
         "card_clock": judgement.clocks.and_then(|clocks| clocks.card),
         "use_clock": judgement.clocks.map(|clocks| clocks.used),
         "presence_clock": judgement.clocks.map(|clocks| clocks.present),
@@ -35,6 +37,12 @@ pub fn session(known: &Known, now: Timestamp) -> Value {
         "would_do": reasons::would_do(&known.decision),
         "no_address": known.no_address,
     })
+}
+
+/// Who waits for a card. Whose cards would serve them is no business of other owners.
+pub fn queue(queue: &Queue) -> Value {
+    let line = |line: &QueueLine| json!({ "count": line.count, "for": line.what, "since": line.since });
+    queue.lines.iter().map(line).collect()
 }
 
 /// A server without a known card.

@@ -20,6 +20,7 @@ fn sample(sm: Option<f64>) -> GpuSample {
         covered: Duration::ZERO,
         largest_gap: Duration::ZERO,
         unreadable: None,
+        power: None,
         past: None,
     }
 }
@@ -74,4 +75,42 @@ fn what_is_older_than_a_day_is_gone() {
 fn the_least_activity_is_not_nothing() {
     let past = ring([(0, Some(0.0001))]).since(at(0));
     assert_eq!(past[0].sm, Some(0.001));
+}
+
+fn history() -> History {
+    let readings = (0..400).map(|n| (n * 15, if n % 7 == 0 { None } else { Some(0.25) }));
+    let past = Past { started: Some(at(-60)), cards: [(GpuId("GPU-1".to_owned()), ring(readings))].into() };
+    History([(ServerId::new("alice", "x"), past)].into())
+}
+
+#[test]
+fn a_saved_past_is_the_same_again() {
+    let (id, card) = (ServerId::new("alice", "x"), GpuId("GPU-1".to_owned()));
+    let history = history();
+    let again = History::from_bytes(&history.to_bytes(), at(400 * 15)).unwrap();
+    assert_eq!(again.of(&id, &card), history.of(&id, &card));
+    assert_eq!(again.0[&id].started, Some(at(-60)));
+    let past = again.of(&id, &card).unwrap().since(at(0));
+    assert!(past.iter().any(|stretch| stretch.sm == Some(0.25) && stretch.holes));
+}
+
+#[test]
+fn of_a_saved_past_only_what_can_be_true_is_shown() {
+    let sound = String::from_utf8(history().to_bytes()).unwrap();
+    let now = at(400 * 15);
+    for (from, to) in [("\"charts\":1", "\"charts\":2"), ("[", "{"), ("\"width\"", "\"wide\"")] {
+        assert!(History::from_bytes(sound.replacen(from, to, 1).as_bytes(), now).is_none(), "{to}");
+    }
+    let card = GpuId("GPU-1".to_owned());
+    let width = history().of(&ServerId::new("alice", "x"), &card).unwrap().width;
+    for (from, to) in [
+        (format!("\"width\":{width}"), "\"width\":0".to_owned()),
+        (format!("\"width\":{width}"), format!("\"width\":{}", i64::MAX)),
+        ("\"slots\":[".to_owned(), "\"slots\":[4294967295,".to_owned()),
+    ] {
+        let odd = History::from_bytes(sound.replace(&from, &to).as_bytes(), now).unwrap();
+        assert!(odd.of(&ServerId::new("alice", "x"), &card).is_none(), "{to}");
+    }
+    let ahead = History::from_bytes(sound.as_bytes(), at(-3600)).unwrap();
+    assert!(ahead.of(&ServerId::new("alice", "x"), &card).is_none(), "the clock was set back meanwhile");
 }

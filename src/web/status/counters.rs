@@ -1,11 +1,11 @@
 //! What happened since the service started, for the metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Last;
 use crate::cycle::CycleReport;
-use crate::executor::Happening;
+use crate::executor::{Happening, StopOutcome};
 use crate::message::reasons;
 use crate::policy::FreezeChange;
 
@@ -23,10 +23,8 @@ pub struct Counters {
     pub last_cycle_seconds: f64,
     /// Warnings accepted.
     pub warnings: u64,
-    /// Servers stopped and gone.
-    pub stopped: u64,
-    /// Stops whose processes live on.
-    pub orphaned: u64,
+    /// Stops by what they came to.
+    pub stops: BTreeMap<StopOutcome, u64>,
     /// Times something was held back that was due.
     pub held_back: u64,
     /// Times that stops froze.
@@ -53,17 +51,17 @@ impl Counters {
     pub fn happened(&mut self, happened: &[Happening]) {
         let count = |event: &str| happened.iter().filter(|h| h.event == event).count() as u64;
         self.warnings += count("warned");
-        self.stopped += count("stopped");
-        self.orphaned += count("orphaned");
         self.held_back += count("held-back");
+        for outcome in happened.iter().filter_map(|happening| happening.stop) {
+            *self.stops.entry(outcome).or_default() += 1;
+        }
     }
 
     /// A card that several sessions hold counts as the busiest of them finds it.
     fn cards(&mut self, report: &CycleReport, passed: f64) {
-        let verdicts: BTreeMap<_, _> = report
-            .plan
-            .decisions
-            .iter()
+        let holders: BTreeSet<_> = report.cards.iter().flat_map(|card| &card.servers).collect();
+        let decisions = report.plan.decisions.iter().filter(|decision| holders.contains(&decision.server));
+        let verdicts: BTreeMap<_, _> = decisions
             .map(|decision| (&decision.server, reasons::verdict_word(&decision.judgement.verdict)))
             .collect();
         for card in &report.cards {

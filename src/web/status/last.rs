@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::cycle::CycleReport;
-use crate::domain::{Pod, ServerId, UserName};
+use crate::domain::{Pod, Queue, ServerId, UserName};
 use crate::executor::AddressBook;
 use crate::message::reasons;
 use crate::observer::Card;
@@ -26,7 +26,7 @@ pub struct Last {
     /// When the cards could last be read.
     pub read: Option<Timestamp>,
     /// How many wait for a card, where a source tells.
-    pub waiting: Option<u32>,
+    pub waiting: Option<Queue>,
     /// What keeps the service from doing its work.
     pub troubles: Vec<String>,
     /// The brake, when it is on.
@@ -97,7 +97,7 @@ impl Last {
             at: report.at,
             listed: if report.snapshot.sessions.is_ok() { Some(report.at) } else { listed },
             read: if telemetry_down { read } else { Some(report.at) },
-            waiting: report.snapshot.waiting,
+            waiting: report.snapshot.waiting.clone(),
             troubles: report.troubles,
             freeze,
             cards: report.cards,
@@ -109,33 +109,37 @@ impl Last {
             keeps: ledger.keeps.clone(),
             verdicts: BTreeMap::new(),
         };
-        match report.snapshot.sessions {
-            Ok(sessions) => last.take(sessions, report.plan.decisions, ledger, book, cpu_cores),
-            Err(_) => {
-                if let Some(before) = before {
-                    (last.sessions, last.others) = (before.sessions, before.others);
-                }
+        match (report.snapshot.sessions, before) {
+            (Ok(sessions), before) => {
+                drop(before); // there may be thousands, and here are as many new ones
+                last.take(sessions, report.plan.decisions, ledger, book, cpu_cores);
             }
+            (Err(_), Some(before)) => (last.sessions, last.others) = (before.sessions, before.others),
+            (Err(_), None) => {}
         }
         last
     }
 
     fn take(
         &mut self,
-        sessions: Vec<Session>,
-        decisions: Vec<Decision>,
+        mut sessions: Vec<Session>,
+        mut decisions: Vec<Decision>,
         ledger: &Ledger,
         book: Option<&AddressBook>,
         cpu_cores: f64,
     ) {
-        let mut decided: BTreeMap<ServerId, Decision> = BTreeMap::new();
-        for decision in decisions {
+        for decision in &decisions {
             *self.verdicts.entry(reasons::verdict_word(&decision.judgement.verdict)).or_default() += 1;
-            decided.insert(decision.server.clone(), decision);
         }
+        // Each decision is about one of the sessions, so in the same order they meet.
+        sessions.sort_unstable_by(|a, b| a.server.id.cmp(&b.server.id));
+        decisions.sort_unstable_by(|a, b| a.server.cmp(&b.server));
+        let mut decisions = decisions.into_iter().peekable();
         let mut sentences = BTreeSet::new();
         for session in sessions {
-            let Some(decision) = decided.remove(&session.server.id) else { continue };
+            let Some(decision) = decisions.next_if(|decision| decision.server == session.server.id) else {
+                continue;
+            };
             let holds = session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty());
             let record = ledger.records.get(&session.server.id);
             let kept = record.is_some_and(|record| record.keep.is_some() || record.warning.is_some());
@@ -150,9 +154,7 @@ impl Last {
                 self.others.push(Other::of(&session, &decision, cpu_cores, &mut sentences));
             }
         }
-        self.sessions.sort_by(|a, b| a.session.server.id.cmp(&b.session.server.id));
         self.sessions.shrink_to_fit();
-        self.others.sort_by(|a, b| a.server.cmp(&b.server));
         self.others.shrink_to_fit();
     }
 

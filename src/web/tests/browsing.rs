@@ -70,6 +70,7 @@ impl Browser {
     /// Brings a code back for the state with which the Hub was called.
     pub async fn come_back(&mut self, sent_to: &str, user: &str) -> Page {
         let state = query(sent_to)["state"].clone();
+        let user: String = url::form_urlencoded::byte_serialize(user.as_bytes()).collect();
         let code = format!("code-of-{user}.{state}");
         self.get(&format!("/oauth_callback?code={code}&state={state}")).await
     }

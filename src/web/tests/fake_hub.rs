@@ -69,7 +69,7 @@ impl Respond for Tokens {
         let unused = self.0.0.lock().unwrap().used.insert(code.clone());
         match code.strip_prefix("code-of-").and_then(|rest| rest.split_once('.')) {
             Some((user, _)) if right && unused => ResponseTemplate::new(200).set_body_json(
-                json!({ "access_token": format!("token-of-{user}"), "token_type": "Bearer", "expires_in": 1_209_600 }),
+                json!({ "access_token": format!("token-of-{}", hidden(user)), "token_type": "Bearer", "expires_in": 1_209_600 }),
             ),
             _ => ResponseTemplate::new(400).set_body_json(json!({ "error": "invalid_grant" })),
         }
@@ -81,7 +81,8 @@ struct Users(State);
 impl Respond for Users {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         let shown = request.headers["authorization"].to_str().unwrap();
-        let user = shown.strip_prefix("token token-of-").unwrap_or_default();
+        let user = seen(shown.strip_prefix("token token-of-").unwrap_or_default());
+        let user = user.as_str();
         let mut known = self.0.0.lock().unwrap();
         known.asked += 1;
         if known.silent {
@@ -101,4 +102,13 @@ impl Respond for Users {
         ResponseTemplate::new(200)
             .set_body_json(json!({ "kind": kind, "name": user, "admin": user == "admin", "scopes": scopes }))
     }
+}
+
+/// A token is plain whatever the name of its owner.
+fn hidden(user: &str) -> String {
+    url::form_urlencoded::byte_serialize(user.as_bytes()).collect()
+}
+
+fn seen(token: &str) -> String {
+    percent_encoding::percent_decode_str(token).decode_utf8_lossy().replace('+', " ")
 }

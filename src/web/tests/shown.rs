@@ -110,10 +110,16 @@ async fn metrics_are_for_a_token_that_may_measure_or_for_all_where_the_settings_
         "gpu_culler_last_cycle_seconds 0.02",
         "gpu_culler_freezes_total 0",
         "gpu_culler_stops_total{outcome=\"stopped\"} 0",
+        "gpu_culler_stops_total{outcome=\"called-off\"} 0",
+        "gpu_culler_stops_total{outcome=\"failed\"} 0",
+        "gpu_culler_warnings_total 0",
     ] {
         assert!(page.text.lines().any(|l| l == line), "{line} is missing:\n{}", page.text);
     }
     assert!(!page.text.contains("alice"));
+    service.board.write(|status| status.shown.as_mut().unwrap().metrics_name_users = true);
+    let named = "gpu_culler_session_cards{user=\"alice\",server=\"\",verdict=\"idle\"} 1";
+    assert!(prometheus.get("/metrics").await.text.lines().any(|line| line == named));
     service.board.write(|status| status.shown.as_mut().unwrap().metrics_are_open = true);
     assert_eq!(service.browser().get("/metrics").await.status, 200);
 }
@@ -141,6 +147,55 @@ async fn pods_that_are_no_session_are_shown_to_admins_and_counted() {
     for line in ["gpu_culler_unattributed_pods 1", "gpu_culler_source_up{source=\"cluster\"} 0"] {
         assert!(metrics.lines().any(|l| l == line), "{line} is missing:\n{metrics}");
     }
+}
+
+#[tokio::test]
+async fn what_is_declared_is_shown_with_what_is_left_of_it_and_who_waits_is_told() {
+    let service = Service::start().await;
+    let mut mine = server("alice", "A100", "k");
+    mine["labels"] = serde_json::json!({
+        "gpu-culler.io/expected-until": "2030-01-01", "project": "tides", "user_options.team": "<b>vision</b>",
+        "expected-duration": "3 bananas",
+    });
+    let waiting = serde_json::json!([{ "count": 3, "for": "nvidia.com/gpu", "served_by": ["bob/"] }]);
+    service.looks_at(
+        &serde_json::json!({ "at": NOW, "hub": "ok", "telemetry": "ok", "waiting": waiting, "servers": [mine] })
+            .to_string(),
+    );
+    let mut alice = service.of("alice").await;
+    let page = alice.get("/session/alice/").await.text;
+    for words in [
+        "Idle, within its declared time",
+        "It was declared to be needed until",
+        "tides",
+        "expected-duration `3 bananas` cannot be read, so it protects nothing",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("<b>vision"), "{page}");
+    let answer = alice.get("/api/v1/sessions").await.text;
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let told = &answer["sessions"][0];
+    assert_eq!(told["verdict"], "protected");
+    let reason = told["reason"].as_str().unwrap();
+    assert!(reason.starts_with("idle for ") && reason.contains(" left: "), "{reason}");
+    let intent = &told["intent"];
+    assert_eq!((&intent["project"], &intent["team"]), (&"tides".into(), &"<b>vision</b>".into()));
+    assert_eq!((&intent["capped"], &intent["owner"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(intent["unreadable"], serde_json::json!(["expected-duration `3 bananas`"]));
+    let line = serde_json::json!([{ "count": 3, "for": "nvidia.com/gpu", "since": null }]);
+    assert_eq!(answer["waiting"], line);
+    let mut prometheus = service.browser();
+    prometheus.headers.insert("authorization", "Bearer token-of-prometheus".to_owned());
+    let metrics = prometheus.get("/metrics").await.text;
+    assert!(metrics.contains("gpu_culler_waiting{for=\"nvidia.com/gpu\"} 3\n"), "{metrics}");
+    service.looks_at(&line_of_nobody());
+    let metrics = prometheus.get("/metrics").await.text;
+    assert!(!metrics.contains("gpu_culler_waiting"), "not known is not nobody: {metrics}");
+}
+
+fn line_of_nobody() -> String {
+    serde_json::json!({ "at": NOW, "hub": "ok", "telemetry": "ok", "servers": [] }).to_string()
 }
 
 #[tokio::test]
