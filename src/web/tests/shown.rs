@@ -205,7 +205,10 @@ async fn the_arbiter_lets_the_idle_culler_stop_what_holds_no_card_and_nothing_el
     free["gpus"] = serde_json::json!([]);
     let mut unknown = server("dora", "", "");
     unknown["gpus"] = serde_json::Value::Null;
-    let servers = [server("alice", "A100", "k"), free, unknown];
+    let mut declared = server("emil", "", "");
+    declared["gpus"] = serde_json::json!([]);
+    declared["labels"] = serde_json::json!({ "expected-duration": "71h" });
+    let servers = [server("alice", "A100", "k"), free, unknown, declared];
     service.looks_at(
         &serde_json::json!({ "at": NOW, "hub": "ok", "telemetry": "ok", "servers": servers }).to_string(),
     );
@@ -217,6 +220,7 @@ async fn the_arbiter_lets_the_idle_culler_stop_what_holds_no_card_and_nothing_el
         ("/user/carl/", Some(10.0), false),
         ("/user/carl/", None, false),
         ("/user/dora/", Some(9000.0), false),
+        ("/user/emil/", Some(9000.0), false),
         ("/user/nobody/", Some(9000.0), false),
     ] {
         let body = serde_json::json!({ "server": { "name": "", "url": url }, "inactive": inactive, "inactive_limit": 3600 });
