@@ -49,11 +49,12 @@ def test_a_silent_cluster_is_unknown_and_a_hanging_pod_an_orphan(start_cluster, 
     cluster = start_cluster(1)
     hub = start_hub(culler_config(**watched(cluster, policy=limits(45))), kind=KubeHub)
     ida = Tenant(hub, "ida").arrive()
-    eventually("her card is known", lambda: metrics(hub, "gpu_culler_cards", held_by="session") == 1)
+    eventually("she is judged", lambda: metrics(hub, "gpu_culler_sessions", verdict="busy") == 1)
     cluster.api.process.send_signal(signal.SIGSTOP)
-    eventually("she is unknown", lambda: metrics(hub, "gpu_culler_sessions", verdict="unknown") == 1, within=40)
+    silent = f"nothing was heard of the pods of {NAMESPACE}"
+    eventually("the silence is noticed", lambda: silent in hub.log.read_text(), within=50)
+    eventually("she is unknown", lambda: metrics(hub, "gpu_culler_sessions", verdict="unknown") == 1)
     holds("nothing happens to her", lambda: ida.is_running() and not mailbox.mails, during=25)
-    assert f"nothing was heard of the pods of {NAMESPACE}" in hub.log.read_text()
     cluster.api.process.send_signal(signal.SIGCONT)
 
     cluster.kubelets.hanging.add(ida.pod)
