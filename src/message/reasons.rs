@@ -1,8 +1,5 @@
 //! Why something is done or not done, in a sentence part each.
 
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use std::collections::BTreeMap;
-
 use super::measures::age;
 use super::{bytes_in_words, duration_in_words, foreign, instant_in_words, intent, sentences};
 use crate::domain::{Hold, Queue, QueueLine};
@@ -11,6 +8,7 @@ use crate::policy::{
     LONGEST_REASON, Lifted, LimitKind, ProtectedReason, RuleOddity, Target, UnknownReason, UseSign,
     UserStays, Verdict, Waiting,
 };
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 /// The word for a verdict, as in metrics and tables.
 pub fn verdict_word(verdict: &Verdict) -> &'static str {
@@ -58,12 +56,6 @@ fn busy(reason: &BusyReason) -> String {
         },
         BusyReason::Present(at) => format!("somebody was there at {}", time(*at)),
     }
-}
-
-/// What a pod asks for: `2 nvidia.com/gpu`.
-pub fn asked(cards: &BTreeMap<String, u32>) -> String {
-    let each = |(name, count): (&String, &u32)| format!("{count} {}", foreign::name(name));
-    cards.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 /// A name that a user chose, as one line without control characters.
