@@ -42,7 +42,7 @@ pub enum Stopped {
     Failed(String),
     /// The server is gone and so are its processes and its pod.
     Gone,
-    /// The Hub has forgotten the server, its processes or its pod live on.
+    /// Its processes or its pod live on, though the Hub has forgotten the server or waits for them in vain.
     Orphaned(Orphan),
     /// The Hub still has it.
     StillThere,
@@ -92,7 +92,8 @@ impl Sent<'_> {
             }
             let must_be_done = listed || !in_grace(&left, clock());
             if must_be_done && tokio::time::Instant::now() >= deadline {
-                return if listed {
+                let left = if listed { observer.left_of(&self.before, clock()).await } else { left };
+                return if listed && !hangs(&left, clock()) {
                     Stopped::StillThere
                 } else {
                     Stopped::Orphaned(Orphan { server: self.server.id.clone(), left: Box::new(left) })
@@ -100,6 +101,12 @@ impl Sent<'_> {
             }
         }
     }
+}
+
+/// Whether a pod should have ended by now. A spawner waits minutes for such a pod, and the Hub for the spawner.
+fn hangs(left: &Remains, now: Timestamp) -> bool {
+    let ends = left.pod.as_ref().and_then(|pod| pod.ends);
+    ends.is_some_and(|ends| now.duration_since(ends) > SETTLES)
 }
 
 /// Whether a pod still has the time it was promised to end in. A promise too long to wait for here is none.

@@ -82,18 +82,14 @@ pub fn power(power: &Power) -> String {
 }
 
 /// Who else holds a card. It is idle only when it is idle as a whole.
-pub fn shared(others: &[&ServerId], strangers: usize, by_name: bool) -> Option<String> {
+pub fn shared(others: &[&ServerId], strangers: bool, by_name: bool) -> Option<String> {
     let sessions = match others {
         [] => None,
         others if by_name => Some(others.iter().map(|id| server(id)).collect::<Vec<_>>().join(", ")),
         [_] => Some("1 other session".to_owned()),
         others => Some(format!("{} other sessions", others.len())),
     };
-    let strangers = match strangers {
-        0 => None,
-        1 => Some("a process that belongs to no session".to_owned()),
-        n => Some(format!("{n} processes that belong to no session")),
-    };
+    let strangers = strangers.then(|| "work that belongs to no session".to_owned());
     let all = sessions.into_iter().chain(strangers).collect::<Vec<_>>().join(" and ");
     (!all.is_empty()).then(|| format!("shared with {all}: it is idle only while nobody works on it"))
 }
@@ -218,11 +214,11 @@ mod tests {
     fn who_shares_a_card_is_named_to_admins_only() {
         let (bob, carl) = (ServerId::new("bob", ""), ServerId::new("carl", "x"));
         for (others, strangers, by_name, words) in [
-            (vec![], 0, true, None),
-            (vec![&bob], 0, false, Some("1 other session")),
-            (vec![&bob, &carl], 0, false, Some("2 other sessions")),
-            (vec![&bob, &carl], 1, true, Some("bob, carl/x and a process that belongs to no session")),
-            (vec![], 3, false, Some("3 processes that belong to no session")),
+            (vec![], false, true, None),
+            (vec![&bob], false, false, Some("1 other session")),
+            (vec![&bob, &carl], false, false, Some("2 other sessions")),
+            (vec![&bob, &carl], true, true, Some("bob, carl/x and work that belongs to no session")),
+            (vec![], true, false, Some("work that belongs to no session")),
         ] {
             let words =
                 words.map(|words| format!("shared with {words}: it is idle only while nobody works on it"));

@@ -77,5 +77,5 @@ fn marks(known: &Known, now: Timestamp) -> Vec<(Mark, Timestamp)> {
 fn shared(status: &Status, server: &ServerId, card: &GpuId, visitor: &Visitor) -> Option<String> {
     let card = status.last.as_ref()?.cards.iter().find(|known| known.sample.id == *card)?;
     let others: Vec<&ServerId> = card.servers.iter().filter(|id| *id != server).collect();
-    pages::shared(&others, card.unattributed.len(), visitor.sees_all())
+    pages::shared(&others, card.has_strangers(), visitor.sees_all())
 }

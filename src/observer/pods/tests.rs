@@ -32,8 +32,8 @@ fn gpus(count: usize) -> Result<Vec<GpuSample>, String> {
         covered: Duration::ZERO,
         largest_gap: Duration::ZERO,
         unreadable: None,
-        past: None,
         power: None,
+        past: None,
     };
     Ok((0..count).map(gpu).collect())
 }

@@ -55,8 +55,8 @@ fn session(user: &str, model: &str) -> Session {
         covered: Duration::ZERO,
         largest_gap: Duration::ZERO,
         unreadable: None,
-        past: None,
         power: None,
+        past: None,
     };
     Session {
         server: Box::new(Server {

@@ -15,8 +15,11 @@ const SHARES: u32 = 1052;
 struct Saved {
     /// Another form needs another number.
     charts: u32,
-    sessions: Vec<(ServerId, Option<Timestamp>, Vec<(GpuId, SavedRing)>)>,
+    sessions: Vec<SavedPast>,
 }
+
+/// A server, when it was started, and its cards.
+type SavedPast = (ServerId, Option<Timestamp>, Vec<(GpuId, SavedRing)>);
 
 #[derive(Serialize, Deserialize)]
 struct SavedRing {
@@ -45,7 +48,7 @@ impl History {
     pub fn from_bytes(bytes: &[u8], now: Timestamp) -> Option<Self> {
         let saved: Saved = serde_json::from_slice(bytes).ok()?;
         let card = |(id, ring): (GpuId, SavedRing)| Some((id, ring.checked(now)?));
-        let past = |(id, started, cards): (_, _, Vec<_>)| {
+        let past = |(id, started, cards): SavedPast| {
             let cards: BTreeMap<_, _> = cards.into_iter().filter_map(card).collect();
             (id, Past { started, cards })
         };
