@@ -28,6 +28,7 @@ test-env: $(VENV)/.done $(VENV)5/.done $(VENV)-lab/.done $(NODE)/.done ## the Py
 	@bash tests/make-browser.sh
 	@bash tests/make-prometheus.sh
 	@bash tests/make-podman.sh
+	@bash tests/make-sudo.sh
 
 test-rust: ## unit, property and trace tests
 	$(CARGO) test --workspace

@@ -130,6 +130,7 @@ struct Last<'nvml> {
 
 fn ask<'nvml>(nvml: &'nvml Nvml, device: &Device<'nvml>, last: &mut Last<'nvml>) {
     let _ = (device.uuid(), device.mig_mode(), device.name(), device.memory_info());
+    let _ = (device.total_energy_consumption(), device.power_usage());
     let _ = (device.utilization_rates(), device.encoder_utilization(), device.decoder_utilization());
     for (kind, place) in
         [Sampling::GpuUtilization, Sampling::MemoryUtilization].into_iter().zip(&mut last.ring)

@@ -32,7 +32,7 @@ pub use token::Token;
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether the certificate was exchanged.
-const CERTIFICATE_EVERY: Duration = Duration::from_secs(60);
+const CERTIFICATE_EVERY: Duration = Duration::from_secs(10);
 
 /// The certificate and its key, as files.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -107,11 +107,6 @@ impl Cluster {
     pub fn troubles(&self) -> Vec<String> {
         self.places.iter().filter_map(|place| place.look(|seen| seen.known().err())).collect()
     }
-
-    /// Whether anything at all is known.
-    pub fn is_up(&self) -> bool {
-        self.places.iter().any(|place| place.look(|seen| seen.known().is_ok()))
-    }
 }
 
 impl Place {

@@ -150,13 +150,13 @@ impl Cycle {
     /// Reports what outlived its server, for as long as it does.
     async fn orphaned(&mut self, now: Timestamp) -> Vec<String> {
         for orphan in &mut self.orphans {
-            orphan.left = self.observer.left_of(&orphan.left, now).await;
+            *orphan.left = self.observer.left_of(&orphan.left, now).await;
         }
         self.orphans.retain(|orphan| !orphan.left.is_empty());
         let words = |orphan: &Orphan| {
             format!("a server was stopped, but this of it lives on: {}; see to it by hand", orphan.left)
         };
-        self.orphans.iter().map(words).collect()
+        self.orphans.iter().filter(|orphan| !orphan.left.lives_not_on()).map(words).collect()
     }
 }
 

@@ -24,7 +24,7 @@ use charts::Charts;
 use watch::Watch;
 
 pub use agent::agent;
-pub use build::{Parts, demand, duties, kernels_needed, note_on, parts, source};
+pub use build::{Parts, demand, duties, kernels_needed, note_on, parts, pods, source};
 
 /// How long to wait before something that failed at the start is tried again.
 const RETRY: Duration = Duration::from_secs(5);

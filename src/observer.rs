@@ -131,7 +131,7 @@ impl Observer {
         };
         servers.iter_mut().for_each(|server| self.pods.complete(server));
         self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let cards = self
+        let mut cards = self
             .source
             .look(
                 ask,
@@ -141,6 +141,7 @@ impl Observer {
                 moment.now(),
             )
             .await;
+        cards.devices.iter_mut().for_each(|card| card.workloads.retain(|one| !self.pods.is_gone(one)));
         cards.note(servers.iter().map(Box::as_ref), &mut self.homes);
         if complete {
             self.homes.keep_only(&servers);

@@ -8,6 +8,7 @@ mod admin;
 mod answer;
 mod api;
 mod arbiter;
+mod card;
 mod chart;
 mod cookies;
 mod doors;

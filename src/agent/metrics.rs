@@ -74,6 +74,17 @@ fn cards(readings: &[DeviceReading], registry: &mut Registry) {
     figure("gpu_culler_card_processes", "Processes that hold a context on the card", &|r| {
         plain(r.sample.processes.map(f64::from))
     });
+    figure("DCGM_FI_DEV_POWER_USAGE", "Power draw, on average of the last 60 s (W)", &|r| {
+        plain(r.sample.power.map(|power| power.mean))
+    });
+    figure(
+        "gpu_culler_card_power_peak_watts",
+        "Highest power draw between two readings of the last 60 s",
+        &|r| plain(r.sample.power.map(|power| power.peak)),
+    );
+    figure("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "The power limit in force (W)", &|r| {
+        plain(r.sample.power.and_then(|power| power.limit))
+    });
     #[expect(clippy::cast_precision_loss, reason = "mebibytes of a card are far below 2^52")]
     figure("DCGM_FI_DEV_FB_USED", "Device memory in use (MiB)", &|r| {
         plain(r.sample.memory_used.map(|bytes| bytes as f64 / f64::from(1 << 20)))

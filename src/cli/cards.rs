@@ -37,6 +37,7 @@ fn print(reading: &DeviceReading) {
         "holders": reading.holders.as_ref().ok().map(|all| all.iter().map(|h| h.pid).collect::<Vec<_>>()),
         "covered": sample.covered.as_secs_f64(),
         "largest_gap": sample.largest_gap.as_secs_f64(),
+        "power": sample.power,
         "unreadable": sample.unreadable,
     }));
 }

@@ -1,6 +1,7 @@
 //! `check`: the doctor. One line for each thing the service needs, with the remedy.
 
 mod demand;
+mod cluster;
 mod rules;
 
 use std::collections::BTreeSet;
@@ -61,6 +62,7 @@ async fn examine(settings: &Settings, sources: &Sources, sample_to: Option<&str>
     let mut findings = vec![fine("config", format!("{file}; mode {}", settings.policy.mode))];
     findings.extend(hub(settings).await);
     findings.extend(cards(settings).await);
+    findings.extend(cluster::cluster(settings).await);
     findings.extend(demand::demand(settings).await);
     findings.extend(rules::rules(settings).await);
     findings.push(ledger(settings));

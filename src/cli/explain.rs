@@ -7,7 +7,7 @@ use serde_json::json;
 use super::look::{Look, look};
 use super::{Format, say, say_json};
 use crate::domain::{Jupyter, ServerId};
-use crate::message::{bytes_in_words, intent, reasons};
+use crate::message::{bytes_in_words, intent, power, reasons};
 use crate::policy::{CardEvidence, ClockMove, Decision, Limits, Record, Session, Watch, limits_of};
 use crate::settings::Sources;
 
@@ -109,7 +109,8 @@ fn cards(session: &Session, record: Option<&Record>, now: Timestamp) -> Lines {
         .map(|gpu| {
             let memory = gpu.memory_used.map_or_else(|| "unknown memory".to_owned(), bytes_in_words);
             let told = evidence(&gpu.id).map(|card| card_words(card, now)).unwrap_or_default();
-            line(format!("card {}", gpu.id), format!("{}, {memory} held; {told}", gpu.model))
+            let power = gpu.power.map(|drawn| format!(", {}", power(&drawn))).unwrap_or_default();
+            line(format!("card {}", gpu.id), format!("{}, {memory} held{power}; {told}", gpu.model))
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::look::{Look, look};
 use super::{Format, exempt, say, say_json};
 use crate::cycle::CycleReport;
-use crate::domain::ServerId;
+use crate::domain::{Pod, ServerId};
 use crate::message::intent::Declaration;
 use crate::message::reasons;
 use crate::observer::Card;
@@ -24,6 +24,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
         Format::Json => {
             decisions.iter().for_each(|decision| say_json(&as_json(decision)));
             exempted.iter().for_each(|exempted| say_json(&exempt::as_json(exempted, &cost)));
+            report.pods.iter().for_each(|pod| say_json(&pod_as_json(pod)));
         }
         Format::Text => {
             say(&format!(
@@ -52,6 +53,7 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
                     ));
                 }
             }
+            report.pods.iter().for_each(|pod| say(&pod_line(pod)));
         }
     }
     for line in notes.iter().chain(&report.troubles) {
@@ -60,14 +62,35 @@ pub async fn run(sources: &Sources, format: Format) -> anyhow::Result<bool> {
     Ok(report.troubles.is_empty() && report.snapshot.sessions.is_ok())
 }
 
+/// A pod that holds cards and is no server's.
+fn pod_line(pod: &Pod) -> String {
+    let since = pod.started.or(pod.created);
+    format!(
+        "unattributed: pod {} on {} holds {} since {}, and is no server of this Hub",
+        pod.name,
+        pod.node.as_deref().unwrap_or("no node"),
+        reasons::asked(&pod.cards),
+        since.map_or_else(|| "not known".to_owned(), reasons::time)
+    )
+}
+
+fn pod_as_json(pod: &Pod) -> serde_json::Value {
+    json!({
+        "pod": pod.name.to_string(),
+        "node": pod.node,
+        "cards": pod.cards,
+        "since": pod.started.or(pod.created),
+    })
+}
+
 /// Who shares a card (time-slicing, MPS), which is idle only as a whole.
 fn shared(card: &Card) -> Option<String> {
     let servers: Vec<String> = card.servers.iter().map(ToString::to_string).collect();
-    let strangers = card.unattributed.len();
+    let strangers = card.unattributed.len() + card.workloads.len();
     let among = match (servers.len(), strangers) {
         (0, _) | (1, 0) => return None,
         (_, 0) => servers.join(", "),
-        _ => format!("{} and {strangers} unattributed processes", servers.join(", ")),
+        _ => format!("{} and {strangers} unattributed processes or pods", servers.join(", ")),
     };
     Some(format!("shared: card {} is held by {among}; it is idle only when nobody uses it", card.sample.id))
 }
@@ -157,10 +180,20 @@ mod tests {
             covered: Duration::ZERO,
             largest_gap: Duration::ZERO,
             unreadable: None,
+            power: None,
             past: None,
         };
         let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();
-        Card { machine: None, sample, servers, holds: vec![], unattributed: vec![] }
+        Card { machine: None, sample, servers, holds: vec![], unattributed: vec![], workloads: vec![] }
+    }
+
+    #[test]
+    fn a_pod_that_is_no_session_is_said_with_its_node_and_cards() {
+        let mut pod = Pod::named("lab", "batch-7");
+        pod.cards = [("nvidia.com/gpu".to_owned(), 2)].into();
+        let line = "unattributed: pod lab/batch-7 on no node holds 2 nvidia.com/gpu since not known, and is no server of \
+                    this Hub";
+        assert_eq!(pod_line(&pod), line);
     }
 
     #[test]

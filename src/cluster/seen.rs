@@ -39,8 +39,13 @@ impl Seen {
         match self.heard.map(|heard| heard.elapsed()) {
             None => Err(format!("the pods of {} are not known yet: {}", self.place, why())),
             Some(since) if since > self.patience => {
-                let seconds = since.as_secs();
-                Err(format!("nothing was heard of the pods of {} for {seconds} s: {}", self.place, why()))
+                // The same words for as long as it lasts: who reads the log is told once.
+                let seconds = self.patience.as_secs();
+                Err(format!(
+                    "nothing was heard of the pods of {} for over {seconds} s: {}",
+                    self.place,
+                    why()
+                ))
             }
             Some(_) => Ok(&self.pods),
         }

@@ -61,12 +61,15 @@ pub async fn parts(settings: &Settings) -> Result<Parts, String> {
         concurrency: settings.hub.concurrency,
     };
     let observer = Observer::new(hub, kernels, source(&settings.source)?, policy.thresholds);
-    let mut observer = observer.asking(demand(settings)?);
-    if let Some(kubernetes) = &settings.kubernetes {
-        let cluster = Cluster::start(kubernetes.cluster.clone()).await.map_err(|error| error.to_string())?;
-        observer = observer.with_pods(Pods::new(cluster, kubernetes.direct));
-    }
+    let observer = observer.asking(demand(settings)?).with_pods(pods(settings).await?);
     Ok(Parts { observer, policy, notes, probing })
+}
+
+/// Begins to watch the cluster, where one is named.
+pub async fn pods(settings: &Settings) -> Result<Pods, String> {
+    let Some(kubernetes) = &settings.kubernetes else { return Ok(Pods::default()) };
+    let cluster = Cluster::start(kubernetes.cluster.clone()).await.map_err(|error| error.to_string())?;
+    Ok(Pods::new(cluster, kubernetes.direct))
 }
 
 /// Opens the source of readings.

@@ -104,8 +104,33 @@ pub struct GpuSample {
     pub largest_gap: Duration,
     /// Why `sm` or `dram` could not be read, in words for the admin.
     pub unreadable: Option<String>,
+    /// What it drew since the last sample, where the source tells. Whoever reads cards takes a rest that draws as
+    /// work for unreadable; it decides nothing else.
+    pub power: Option<Power>,
     /// What its source remembers beyond the last look; a source that keeps no history has none.
     pub past: Option<Past>,
+}
+
+/// What a card drew over some time, in watts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Power {
+    /// On average.
+    pub mean: f64,
+    /// At most, over the shortest time that was read.
+    pub peak: f64,
+    /// The limit that is in force.
+    pub limit: Option<f64>,
+}
+
+impl Power {
+    /// Whether it can be what a card draws.
+    pub fn is_sound(&self) -> bool {
+        const MOST: f64 = 3000.0;
+        [Some(self.mean), Some(self.peak), self.limit]
+            .into_iter()
+            .flatten()
+            .all(|w| (0.0..=MOST).contains(&w))
+    }
 }
 
 /// What a source that keeps a history knows of a card's rest, whoever looked meanwhile.

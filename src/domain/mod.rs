@@ -12,7 +12,7 @@ mod queue;
 mod server;
 
 pub use account::Account;
-pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Ratio};
+pub use gpu::{Engine, GpuId, GpuSample, Hold, Holder, Past, Power, Ratio};
 pub use ids::{IdError, ServerId, ServerName, UserName};
 pub use intent::{CHOSEN, Intent, IntentKeys, LONGEST_LABEL, Unreadable};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};

@@ -127,12 +127,15 @@ impl Executor {
         self.inbox.stop_ended(server);
         let at = clock();
         let (event, what, answer) = match ended {
-            Stopped::Gone => ("stopped", "the server is gone".to_owned(), Answer::Stopped),
+            Stopped::Gone => {
+                done.orphans.extend(Orphan::to_be_seen(&session.server, observer, at));
+                ("stopped", "the server is gone".to_owned(), Answer::Stopped)
+            }
             Stopped::StillThere => {
                 ("stopping", "the Hub is still stopping it".to_owned(), Answer::StillStopping)
             }
             Stopped::Orphaned(orphan) => {
-                let what = format!("the Hub has forgotten it, but these live on: {}", orphan.left);
+                let what = format!("it was stopped, but these live on: {}", orphan.left);
                 done.orphans.push(orphan);
                 ("orphaned", what, Answer::Orphaned)
             }

@@ -89,7 +89,11 @@ impl Executor {
             happened.push(ending.told(decision, at));
             saved = saved.and(ending.save(&decision.server, at, journal));
             match ending {
-                Ending::Gone(told) | Ending::KernelsGone(told) => {
+                Ending::Gone(told) => {
+                    orphans.extend(Orphan::to_be_seen(&told.server, observer, at));
+                    happened.extend(self.tell_owner(*told, at).await);
+                }
+                Ending::KernelsGone(told) => {
                     happened.extend(self.tell_owner(*told, at).await);
                 }
                 Ending::Orphaned(orphan) => orphans.push(orphan),
@@ -135,7 +139,7 @@ impl Ending {
                 .because_of(Some("a server could not be stopped; the log says which and why".to_owned())),
             Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
             Self::Orphaned(orphan) => {
-                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", orphan.left))
+                to("orphaned", format!("it was stopped, but these live on: {}", orphan.left))
             }
             Self::Gone(_) => to("stopped", why()),
             Self::KernelsGone(told) => {

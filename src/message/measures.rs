@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
 
+use crate::domain::Power;
+
 /// The two largest units: `1 hour 5 minutes`, `3 days`, `40 seconds`.
 pub fn duration_in_words(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -39,6 +41,12 @@ pub fn bytes_in_words(bytes: u64) -> String {
         value /= 1024.0;
     }
     format!("{value:.1} PiB")
+}
+
+/// `71 W of 400 W, at most 90 W`
+pub fn power(power: &Power) -> String {
+    let limit = power.limit.map(|limit| format!(" of {limit:.0} W")).unwrap_or_default();
+    format!("{:.0} W{limit}, at most {:.0} W", power.mean, power.peak)
 }
 
 /// An instant with its offset: `Tue 1 Dec 2026 09:10 (UTC+01:00)`.

@@ -24,7 +24,7 @@ mod wording;
 
 pub use announcement::{Event, announcement};
 pub use ending::EndingNotice;
-pub use measures::{bytes_in_words, duration_in_words, instant_in_words};
+pub use measures::{bytes_in_words, duration_in_words, instant_in_words, power};
 pub use news::{Recovery, WaitingKernel, WaitingNotice, WithdrawnNotice, WithdrawnSession};
 pub use notice::{
     CardNotice, FrozenNotice, OwnerNotice, SessionNotice, StoppedNotice, Unreachable, UnreachableNotice,

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use super::{foreign, measures, reasons, sentences};
-use crate::domain::ServerId;
+use crate::domain::{Power, ServerId};
 use crate::policy::{BusyReason, Idle, ProtectedReason, UnknownReason, Verdict};
 
 const TEMPLATES: &[(&str, &str)] = &[
@@ -74,6 +74,24 @@ pub fn cut(text: &str, most: usize) -> String {
 /// `alice` for the default server and `alice/training` for a named one.
 pub fn server(id: &ServerId) -> String {
     foreign::server(id)
+}
+
+/// `71 W of 400 W, at most 90 W`
+pub fn power(power: &Power) -> String {
+    measures::power(power)
+}
+
+/// Who else holds a card. It is idle only when it is idle as a whole.
+pub fn shared(others: &[&ServerId], strangers: bool, by_name: bool) -> Option<String> {
+    let sessions = match others {
+        [] => None,
+        others if by_name => Some(others.iter().map(|id| server(id)).collect::<Vec<_>>().join(", ")),
+        [_] => Some("1 other session".to_owned()),
+        others => Some(format!("{} other sessions", others.len())),
+    };
+    let strangers = strangers.then(|| "work that belongs to no session".to_owned());
+    let all = sessions.into_iter().chain(strangers).collect::<Vec<_>>().join(" and ");
+    (!all.is_empty()).then(|| format!("shared with {all}: it is idle only while nobody works on it"))
 }
 
 /// An instant, as the mails write it.
@@ -189,6 +207,22 @@ mod tests {
             ("<é>", "\r\n", "session/%3C%C3%A9%3E/%0D%0A"),
         ] {
             assert_eq!(session_path(&ServerId::new(user, name)), path);
+        }
+    }
+
+    #[test]
+    fn who_shares_a_card_is_named_to_admins_only() {
+        let (bob, carl) = (ServerId::new("bob", ""), ServerId::new("carl", "x"));
+        for (others, strangers, by_name, words) in [
+            (vec![], false, true, None),
+            (vec![&bob], false, false, Some("1 other session")),
+            (vec![&bob, &carl], false, false, Some("2 other sessions")),
+            (vec![&bob, &carl], true, true, Some("bob, carl/x and work that belongs to no session")),
+            (vec![], true, false, Some("work that belongs to no session")),
+        ] {
+            let words =
+                words.map(|words| format!("shared with {words}: it is idle only while nobody works on it"));
+            assert_eq!(shared(&others, strangers, by_name), words);
         }
     }
 

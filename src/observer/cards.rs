@@ -7,7 +7,7 @@ use super::homes::Homes;
 use super::told::Told;
 use super::{Resident, Running};
 use crate::domain::{GpuSample, Hold, Holder, Jupyter, Server, ServerId, SpawnerState};
-use crate::telemetry::prometheus::Tenant;
+use crate::telemetry::prometheus::{Tenant, Workload};
 use crate::telemetry::{DeviceReading, Machine, Process, Unattributed, all_members, attribute, members};
 
 /// One card and who holds it.
@@ -23,6 +23,15 @@ pub struct Card {
     pub holds: Vec<(ServerId, Hold)>,
     /// Processes on it that belong to no server, or to no single one.
     pub unattributed: Vec<Unattributed>,
+    /// Pods and jobs of no server that its labels name.
+    pub workloads: Vec<Workload>,
+}
+
+impl Card {
+    /// Whether something holds it that belongs to no server, or to no single one.
+    pub fn has_strangers(&self) -> bool {
+        !self.unattributed.is_empty() || !self.workloads.is_empty()
+    }
 }
 
 /// All cards of all machines.
@@ -198,6 +207,11 @@ impl Cards {
 
     /// Why no process of a server is found.
     fn nowhere(&self, spawner: &SpawnerState) -> String {
+        let node = spawner.host.as_deref().filter(|_| spawner.pod.is_some());
+        let node = node.and_then(|node| self.places.iter().find(|place| place.machine.is_called(node)));
+        if let Some(node) = node.filter(|node| node.machine.names.is_some()) {
+            return format!("no process of its pod is on {}", node.machine.name);
+        }
         match (self.silent().next(), &self.places[..]) {
             (Some(silent), [_]) => silent.clone(),
             (Some(silent), _) => format!("it is not known where it runs, and a machine is silent: {silent}"),
@@ -296,6 +310,7 @@ fn card(machine: &Machine, reading: &DeviceReading) -> Card {
         servers: BTreeSet::new(),
         holds: Vec::new(),
         unattributed: Vec::new(),
+        workloads: Vec::new(),
     }
 }
 

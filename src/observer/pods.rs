@@ -11,6 +11,7 @@ use super::queue::of_pods;
 use crate::cluster::Cluster;
 use crate::domain::{GpuSample, Phase, Pod, PodName, Queue, Server, ServerId};
 use crate::policy::Session;
+use crate::telemetry::prometheus::Workload;
 
 /// Resources that stand for a whole card or a part of one that has a name of its own; of shared ones several may
 /// be the same card.
@@ -44,7 +45,7 @@ impl Pods {
     }
 
     /// Waits for the first lists.
-    pub(super) async fn begin(&self, patience: Duration) {
+    pub async fn begin(&self, patience: Duration) {
         if let Some(cluster) = &self.cluster {
             cluster.begin(patience).await;
         }
@@ -55,9 +56,20 @@ impl Pods {
         self.cluster.as_ref().map(Cluster::troubles).unwrap_or_default()
     }
 
-    /// Whether a cluster is watched, and anything of it is known.
+    /// Where a cluster is watched: whether all that is watched of it is known.
     pub(super) fn up(&self) -> Option<bool> {
-        self.cluster.as_ref().map(Cluster::is_up)
+        self.cluster.as_ref().map(|cluster| cluster.troubles().is_empty())
+    }
+
+    /// Whether the pod that the Hub names is there and says the same; nothing of a server that is in none.
+    pub fn agree_on(&self, server: &Server) -> Option<Result<(), String>> {
+        let (cluster, name) = (self.cluster.as_ref()?, name(server)?);
+        Some(cluster.pod(&name).and_then(|pod| belongs(&*pod.ok_or_else(|| missing(&name))?, &server.id)))
+    }
+
+    /// How many pods hold cards or are servers of a Hub.
+    pub fn count(&self) -> usize {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.pods().len())
     }
 
     /// Who waits for a card, where that is known.
@@ -95,14 +107,12 @@ impl Pods {
         let Some((cluster, name)) = self.cluster.as_ref().zip(name(server)) else { return gpus };
         match cluster.pod(&name)? {
             Some(pod) => judge(&pod, &server.id, gpus, labelled),
-            None => {
-                Err(format!("the Hub says that it runs in the pod {name}, which the cluster does not have"))
-            }
+            None => Err(missing(&name)),
         }
     }
 
     /// Where a server itself answers, past every proxy.
-    pub(super) fn address(&self, server: &Server) -> Option<SocketAddr> {
+    pub fn address(&self, server: &Server) -> Option<SocketAddr> {
         let pod = self.of(server).filter(|_| self.direct)?;
         let certain = pod.session.as_ref() == Some(&server.id)
             && pod.phase == Phase::Running
@@ -136,6 +146,18 @@ impl Pods {
         })
     }
 
+    /// Whether a pod of this name is there just now.
+    pub(super) fn is_taken(&self, namespace: &str, name: &str) -> bool {
+        let Some(cluster) = &self.cluster else { return false };
+        cluster.pod(&PodName::new(namespace, name)).is_ok_and(|pod| pod.is_some())
+    }
+
+    /// Whether what labels name is certainly gone: they may be late.
+    pub(super) fn is_gone(&self, workload: &Workload) -> bool {
+        let Some(cluster) = &self.cluster else { return false };
+        matches!(workload, Workload::Pod { namespace, name } if cluster.pod(&PodName::new(namespace, name)) == Ok(None))
+    }
+
     /// The same as it is now, if it is still there. What cannot be seen to be gone is there.
     pub(super) fn still_there(&self, before: &Remnant) -> Option<Remnant> {
         match self.cluster.as_ref()?.pod(&before.name) {
@@ -153,6 +175,21 @@ fn name(server: &Server) -> Option<PodName> {
     server.spawner.pod.as_ref().map(|(name, namespace)| PodName::new(namespace, name))
 }
 
+fn missing(name: &PodName) -> String {
+    format!("the Hub says that it runs in the pod {name}, which the cluster does not have")
+}
+
+/// Not every spawner annotates its pods; what is written there must not name another server.
+fn belongs(pod: &Pod, server: &ServerId) -> Result<(), String> {
+    let name = &pod.name;
+    match pod.session.as_ref().filter(|session| *session != server) {
+        Some(other) => {
+            Err(format!("the Hub says that it runs in the pod {name}, whose annotations name {other}"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// What a session's cards are, given its pod. Whatever does not fit together is not known.
 fn judge(
     pod: &Pod,
@@ -161,9 +198,7 @@ fn judge(
     labelled: bool,
 ) -> Result<Vec<GpuSample>, String> {
     let name = &pod.name;
-    if let Some(other) = pod.session.as_ref().filter(|session| *session != server) {
-        return Err(format!("the Hub says that it runs in the pod {name}, whose annotations name {other}"));
-    }
+    belongs(pod, server)?;
     if pod.is_over() {
         return Ok(Vec::new()); // its containers ended; the Hub will notice
     }

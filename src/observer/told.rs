@@ -62,6 +62,12 @@ impl Told {
                 .filter(|(_, tenant)| device.is_held_by(tenant))
                 .map(|(id, _)| id.clone())
                 .collect(),
+            workloads: device
+                .holders
+                .keys()
+                .filter(|holder| !by_workload.contains_key(holder))
+                .cloned()
+                .collect(),
             holds: Vec::new(),
             unattributed: Vec::new(),
         };

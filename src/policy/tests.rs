@@ -98,6 +98,7 @@ fn card(id: &str) -> GpuSample {
         covered: Duration::from_secs(300),
         largest_gap: Duration::from_secs(2),
         unreadable: None,
+        power: None,
         past: None,
     }
 }

@@ -9,6 +9,7 @@ pub mod listeners;
 mod machine;
 pub mod nvml;
 pub mod pods;
+mod power;
 pub mod process_table;
 pub mod prometheus;
 mod window;

@@ -7,12 +7,12 @@
 //! a sixth of a second per poll, which is far from enough to call a card idle. Per-process utilization
 //! and the other engines can prove work but never rest (`nvml/signals.rs`).
 //!
-//! A card that MIG shares out is read instance by instance, which takes GPM (`nvml/mig.rs`). Energy and
-//! power are not read: what a card draws at rest depends on its clocks and on whether a context is
-//! open, and sensors miss short work, so they prove neither work nor rest.
+//! A card that MIG shares out is read instance by instance, which takes GPM (`nvml/mig.rs`). Energy
+//! proves neither work nor rest, and is only a veto (`power.rs` one floor up).
 
 mod gpm;
 mod mig;
+mod power;
 mod processes;
 mod read;
 mod ring;

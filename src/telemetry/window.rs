@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::domain::{Engine, Ratio};
+use super::power::{Draw, Drawn, Meter};
+use crate::domain::{Engine, Power, Ratio};
 
 /// What one poll of a card learned. `None` is "could not be read".
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Poll {
     pub reach: Duration,
     /// Why `sm` or `dram` could not be read.
     pub unreadable: Option<String>,
+    /// What the card draws.
+    pub draw: Draw,
 }
 
 impl Poll {
@@ -42,6 +45,8 @@ pub struct Seen {
     pub largest_gap: Duration,
     /// Why `sm` or `dram` is not known.
     pub unreadable: Option<String>,
+    /// What the card drew.
+    pub power: Option<Power>,
 }
 
 /// Up to which poll somebody was told, counted from the first.
@@ -64,6 +69,7 @@ pub struct Window {
     forgotten: Mark,
     /// Why the newest poll could not read everything.
     unreadable: Option<String>,
+    meter: Meter,
 }
 
 /// One poll, as it is kept.
@@ -75,6 +81,7 @@ struct Slot {
     gap: Duration,
     sm: Option<Ratio>,
     dram: Option<Ratio>,
+    drawn: Option<Drawn>,
     /// By engine; one that the poll does not name is absent.
     engines: [Option<Option<Ratio>>; Engine::ALL.len()],
 }
@@ -82,7 +89,14 @@ struct Slot {
 impl Window {
     /// A window that begins now.
     pub fn new(now: Instant) -> Self {
-        Self { polled: now, covered_until: now, kept: VecDeque::new(), forgotten: 0, unreadable: None }
+        Self {
+            polled: now,
+            covered_until: now,
+            kept: VecDeque::new(),
+            forgotten: 0,
+            unreadable: None,
+            meter: Meter::default(),
+        }
     }
 
     /// The time that no poll speaks for yet: what the next one should reach back over.
@@ -101,7 +115,9 @@ impl Window {
         }
         self.polled = now;
         let engines = Engine::ALL.map(|engine| poll.engines.get(&engine).copied());
-        self.kept.push_back(Slot { mark, at: now, covered, gap, sm: poll.sm, dram: poll.dram, engines });
+        let drawn = self.meter.take(poll.draw, now);
+        let (sm, dram) = (poll.sm, poll.dram);
+        self.kept.push_back(Slot { mark, at: now, covered, gap, sm, dram, drawn, engines });
         self.unreadable = poll.unreadable;
         self.forget(now);
     }
@@ -148,6 +164,7 @@ impl Window {
                 None => Some("it was not read again since the last look".to_owned()),
                 Some(_) => self.unreadable.clone(),
             },
+            power: self.meter.sum(new().filter_map(|slot| slot.drawn)),
         }
     }
 

@@ -301,6 +301,7 @@ fn sample(wire: wire::Gpu) -> Result<GpuSample, String> {
         covered,
         largest_gap,
         unreadable: None,
+        power: wire.power,
         past: wire.past.map(past),
     })
 }

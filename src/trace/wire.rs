@@ -9,7 +9,7 @@ use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::domain::ServerId;
+use crate::domain::{Power, ServerId};
 
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Header {
@@ -176,6 +176,8 @@ pub struct Gpu {
     pub covered: Option<String>,
     #[serde(default)]
     pub largest_gap: Option<String>,
+    #[serde(default, deserialize_with = "power", skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub past: Option<Past>,
 }
@@ -202,6 +204,12 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D)
 /// What is no number ("NaN", a blank) is no reading.
 fn reading<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     Value::deserialize(from).map(|value| value.as_f64())
+}
+
+/// What cannot be what a card draws is not known; nothing is decided by it.
+fn power<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Power>, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(serde_json::from_value(value).ok().filter(Power::is_sound))
 }
 
 /// An engine that is there but `null` was offered and not read; an absent one is not offered.

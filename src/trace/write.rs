@@ -103,6 +103,7 @@ fn gpu(sample: &GpuSample) -> wire::Gpu {
         processes: sample.processes,
         covered: Some(humantime::format_duration(sample.covered).to_string()),
         largest_gap: Some(humantime::format_duration(sample.largest_gap).to_string()),
+        power: sample.power,
         past: sample.past.map(|past| wire::Past {
             since: past.since,
             after_gap: past.after_gap,

@@ -100,7 +100,8 @@ fn sources(status: &Status, now: Timestamp, registry: &mut Registry) {
     let Some(last) = &status.last else { return };
     let up = Family::<Labels, Gauge>::default();
     let age = Family::<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>::default();
-    for (source, answered) in [("hub", last.listed), ("cards", last.read)] {
+    let cluster = last.cluster_up.map(|_| ("cluster", last.cluster));
+    for (source, answered) in [("hub", last.listed), ("cards", last.read)].into_iter().chain(cluster) {
         let labels = vec![("source", source.to_owned())];
         up.get_or_create(&labels).set(i64::from(answered == Some(last.at)));
         if let Some(answered) = answered {
@@ -120,13 +121,17 @@ fn sessions(status: &Status, registry: &mut Registry) {
     }
     let cards = Family::<Labels, Gauge>::default();
     for card in status.last.iter().flat_map(|last| &last.cards) {
-        let holder = match (card.servers.is_empty(), card.unattributed.is_empty()) {
+        let holder = match (card.servers.is_empty(), card.has_strangers()) {
             (false, _) => "session",
-            (true, false) => "unattributed",
-            (true, true) => "nobody",
+            (true, true) => "unattributed",
+            (true, false) => "nobody",
         };
         let labels = vec![("model", card.sample.model.clone()), ("held_by", holder.to_owned())];
         cards.get_or_create(&labels).inc();
+    }
+    if let Some(last) = status.last.as_ref().filter(|last| last.cluster_up.is_some()) {
+        let pods = ConstGauge::new(i64::try_from(last.pods.len()).unwrap_or(i64::MAX));
+        registry.register("unattributed_pods", "Pods that hold cards and are no server's", pods);
     }
     let seconds = Family::<Labels, Seconds>::default();
     for ((model, state), passed) in &status.counters.card_seconds {

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::chart::{Chart, Mark};
+use super::card::{CardView, cards};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
-use crate::domain::{GpuSample, UserName};
-use crate::message::{bytes_in_words, pages, reasons};
+use crate::domain::UserName;
+use crate::message::{pages, reasons};
 use crate::policy::{self, Giver, Mode, ReasonNeed, Verdict};
 
 /// One session, for its owner.
@@ -56,16 +56,6 @@ struct Moment {
     label: &'static str,
     words: String,
     note: Option<String>,
-}
-
-/// A card of a session.
-#[derive(Debug, Serialize)]
-struct CardView {
-    id: String,
-    model: String,
-    memory: String,
-    now: String,
-    chart: Option<Chart>,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,7 +122,7 @@ impl SessionView {
             held_back: known.decision.held_back.as_ref().map(reasons::held_back),
             no_address: known.no_address,
             clocks: clocks(known, now, &zone),
-            cards: cards(known, status, now, &zone),
+            cards: cards(known, status, visitor, now, &zone),
             keep: KeepForm::of(known, status, visitor, now),
             stop: policy.filter(|_| visitor.may_stop(id)).map(|policy| StopForm {
                 possible: policy.mode == Mode::Enforce,
@@ -217,46 +207,4 @@ fn clocks(known: &Known, now: Timestamp, zone: &TimeZone) -> Vec<Moment> {
         },
         Moment { label: "Somebody last there", words: words(Some(clocks.present)), note: None },
     ]
-}
-
-fn cards(known: &Known, status: &Status, now: Timestamp, zone: &TimeZone) -> Vec<CardView> {
-    let Ok(gpus) = &known.session.gpus else {
-        return Vec::new();
-    };
-    let id = &known.session.server.id;
-    let marks = marks(known, now);
-    let chart = |gpu: &GpuSample| {
-        let ring = status.history.of(id, &gpu.id)?;
-        Some(Chart::of(ring, known.session.server.started, &marks, now, zone))
-    };
-    gpus.iter()
-        .map(|gpu| CardView {
-            id: pages::name(&gpu.id.0),
-            model: pages::name(&gpu.model),
-            memory: gpu.memory_used.map_or_else(|| "memory not known".to_owned(), bytes_in_words),
-            now: activity(gpu),
-            chart: chart(gpu),
-        })
-        .collect()
-}
-
-/// What a card did since the last look.
-pub fn activity(gpu: &GpuSample) -> String {
-    let percent = |ratio: Option<crate::domain::Ratio>| {
-        ratio.map_or_else(|| "not readable".to_owned(), |ratio| format!("{:.0} %", ratio.get() * 100.0))
-    };
-    format!("SM {}, memory bandwidth {}", percent(gpu.sm), percent(gpu.dram))
-}
-
-fn marks(known: &Known, now: Timestamp) -> Vec<(Mark, Timestamp)> {
-    let clocks = known.decision.judgement.clocks;
-    let warning = known.record.as_ref().and_then(|record| record.warning.as_ref());
-    let all = [
-        (Mark::Card, clocks.and_then(|clocks| clocks.card_active)),
-        (Mark::Used, clocks.map(|clocks| clocks.used)),
-        (Mark::Present, clocks.map(|clocks| clocks.present)),
-        (Mark::Warned, warning.map(|warning| warning.accepted)),
-        (Mark::Deadline, known.deadline(now)),
-    ];
-    all.into_iter().filter_map(|(mark, at)| Some((mark, at?))).collect()
 }

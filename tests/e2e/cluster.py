@@ -265,6 +265,7 @@ c.KubeSpawner.namespace = "{NAMESPACE}"
 c.KubeSpawner.image = "example.org/notebook:1"
 c.KubeSpawner.cmd = [str(bin_directory / "jupyterhub-singleuser")]
 c.KubeSpawner.extra_resource_limits = {{"nvidia.com/gpu": "1"}}
+c.KubeSpawner.start_timeout = 180  # seconds that a pod may wait for a card
 c.JupyterHub.hub_connect_url = lab["hub_url"]
 """
 

@@ -86,9 +86,8 @@ def test_a_service_that_lost_its_memory_knows_from_prometheus_what_each_card_did
     ian, una = arrive(hub, "ian", "una")
     left_at = time()
     eventually("the cards are known", lambda: all("GPU-" in str(explain(hub, who)) for who in (ian, una)))
-    killed = hub.culler_process()
-    killed.kill()
-    killed.wait(10)
+    hub.culler_process().kill()
+    eventually("it is dead", lambda: not hub.culler_process())
     for file in tmp_path.glob("gpu-culler.sqlite*"):
         file.unlink()
     cluster.work(una, 0.6)

@@ -111,6 +111,26 @@ async fn a_restarted_agent_is_not_taken_for_one_that_watched_all_the_time() {
     second.shutdown();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_card_draws_is_told_to_the_service_and_to_prometheus() {
+    let drawing = with(with(card("GPU-a"), "watts", json!(80.0)), "power_limit", json!(400.0));
+    let driver = Driver::playing(&scene(&[drawing]));
+    let (url, handle) = agent_of(&driver).await;
+    let service = reader(&url);
+    look(&service, Ask::Fresh).await;
+    let machine = look(&service, Ask::Fresh).await;
+    let power = machine.devices.as_ref().unwrap()[0].sample.power.unwrap();
+    assert!((70.0..90.0).contains(&power.mean) && power.limit == Some(400.0), "{power:?}");
+    let text = reqwest::get(format!("{url}metrics")).await.unwrap().text().await.unwrap();
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")))?;
+        line.rsplit_once(' ')?.1.parse::<f64>().ok()
+    };
+    assert!(value("DCGM_FI_DEV_POWER_USAGE").is_some_and(|watts| (70.0..90.0).contains(&watts)), "{text}");
+    assert_eq!(value("DCGM_FI_DEV_ENFORCED_POWER_LIMIT"), Some(400.0), "{text}");
+    handle.shutdown();
+}
+
 /// Waits until it is so.
 fn eventually(what: &str, is: impl Fn() -> bool) {
     let deadline = Instant::now() + TIMEOUT;

@@ -11,3 +11,4 @@ mod driver;
 mod holders;
 mod impossible;
 mod instances;
+mod power;

@@ -162,6 +162,7 @@ impl Truth {
             covered: Duration::from_secs(60 * (minutes - if self.patchy { 2 } else { 0 }).unsigned_abs()),
             largest_gap: Duration::from_secs(1),
             unreadable: None,
+            power: None,
             past: None,
         };
         let kernel = Kernel {

@@ -13,10 +13,12 @@ pub async fn rules(settings: &Settings) -> Vec<Finding> {
     if settings.policy.rules.is_empty() {
         return vec![fine("rules", "none; the defaults apply to everybody".to_owned())];
     }
+    let pods = daemon::pods(settings).await.unwrap_or_default();
     let seen = match (Hub::new(settings.hub.clone()), daemon::source(&settings.source)) {
         (Ok(hub), Ok(source)) => {
             let kernels = Kernels { prober: None, public_url: None, of_working: false, concurrency: 1 };
-            let mut observer = Observer::new(hub, kernels, source, settings.policy.thresholds);
+            let observer = Observer::new(hub, kernels, source, settings.policy.thresholds);
+            let mut observer = observer.with_pods(pods);
             // That the cards cannot be read is said elsewhere.
             observer.begin(PATIENCE).await;
             let seen = observer.observe(daemon::now()).await;

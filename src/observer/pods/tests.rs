@@ -7,22 +7,12 @@ use crate::domain::{GpuId, ServerId};
 
 fn pod(resources: &[(&str, u32)]) -> Pod {
     Pod {
-        name: PodName::new("hub", "jupyter-ann"),
         uid: "7d0c".to_owned(),
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
         session: Some(ann()),
         cards: resources.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
-        claims: false,
         node: Some("gpu-1".to_owned()),
-        ip: None,
-        port: None,
         phase: Phase::Running,
-        created: None,
-        started: None,
-        priority_class: None,
-        wants: None,
-        deletion_timestamp: None,
+        ..Pod::named("hub", "jupyter-ann")
     }
 }
 
@@ -42,6 +32,7 @@ fn gpus(count: usize) -> Result<Vec<GpuSample>, String> {
         covered: Duration::ZERO,
         largest_gap: Duration::ZERO,
         unreadable: None,
+        power: None,
         past: None,
     };
     Ok((0..count).map(gpu).collect())

@@ -55,6 +55,7 @@ fn session(user: &str, model: &str) -> Session {
         covered: Duration::ZERO,
         largest_gap: Duration::ZERO,
         unreadable: None,
+        power: None,
         past: None,
     };
     Session {

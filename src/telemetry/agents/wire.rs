@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Engine, GpuId, GpuSample, Holder, Ratio, ServerId};
+use crate::domain::{Engine, GpuId, GpuSample, Holder, Power, Ratio, ServerId};
 use crate::telemetry::pods::Pods;
 use crate::telemetry::{Claims, DeviceReading, Place, Process, ProcessTable};
 
@@ -74,6 +74,8 @@ pub struct Card {
     covered: f64,
     largest_gap: f64,
     unreadable: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    power: Option<Power>,
     holders: Told<Vec<Held>>,
 }
 
@@ -138,6 +140,7 @@ impl From<&DeviceReading> for Card {
             covered: sample.covered.as_secs_f64(),
             largest_gap: sample.largest_gap.as_secs_f64(),
             unreadable: sample.unreadable.clone(),
+            power: sample.power,
             holders: Told::new(holders.as_ref().map(|all| all.iter().map(held).collect())),
         }
     }
@@ -166,6 +169,7 @@ impl Card {
                 covered: seconds(self.covered)?,
                 largest_gap: seconds(self.largest_gap)?,
                 unreadable: self.unreadable,
+                power: self.power.filter(Power::is_sound),
                 past: None,
             },
             place: Place { card: self.card, index: self.index, instance: self.instance },
@@ -245,6 +249,7 @@ mod tests {
                 covered: Duration::from_secs(60),
                 largest_gap: Duration::from_millis(1500),
                 unreadable: Some("why".to_owned()),
+                power: Some(Power { mean: 71.5, peak: 90.0, limit: Some(700.0) }),
                 past: None,
             },
             place: Place { card: GpuId("GPU-1".to_owned()), index: 3, instance: Some(9) },
@@ -268,6 +273,9 @@ mod tests {
     fn a_figure_that_cannot_be_is_not_known_and_a_time_that_cannot_be_spoils_the_card() {
         let card = Card { sm: Some(4e6), ..Card::from(&reading()) };
         assert_eq!(card.read().map(|reading| reading.sample.sm), Some(None));
+        let power = Power { mean: 71.5, peak: 9e9, limit: None };
+        let card = Card { power: Some(power), ..Card::from(&reading()) };
+        assert_eq!(card.read().map(|reading| reading.sample.power), Some(None));
         for (covered, largest_gap) in [(-1.0, 0.0), (0.0, f64::NAN), (f64::INFINITY, 0.0)] {
             assert_eq!(Card { covered, largest_gap, ..Card::from(&reading()) }.read(), None);
         }

@@ -12,6 +12,7 @@ use super::read::{Answers, Memory, Part, UNKNOWN, soft};
 use super::ring::RingRead;
 use super::signals::Signals;
 use crate::domain::GpuId;
+use crate::telemetry::power::Draw;
 
 /// What to do where NVML is blind.
 const BLIND: &str = "NVML does not tell what a MIG instance does on cards before Hopper: \
@@ -65,7 +66,8 @@ fn part<'nvml>(
         Ok(name) => Some(name),
         Err(_) => soft(card.name())?.ok(),
     };
-    Ok(Part { id, instance: number.ok(), answers: Ok(Answers { model, signals: signals(gpm), held }) })
+    let answers = Answers { model, signals: signals(gpm), held, draw: Draw::default() };
+    Ok(Part { id, instance: number.ok(), answers: Ok(answers) })
 }
 
 /// GPM is all there is for an instance: without a pair nothing is known.

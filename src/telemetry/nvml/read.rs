@@ -12,11 +12,13 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::gpm::{GpmRead, Samples};
 use super::mig;
+use super::power::{Limit, draw};
 use super::processes::{Holders, Listed};
 use super::ring::{RingCursor, RingRead};
 use super::signals::{Cursors, ProcessShare, Signals};
 use super::words::{Loss, loss, words};
 use crate::domain::{Engine, GpuId};
+use crate::telemetry::power::Draw;
 
 /// One card of the machine in one poll.
 pub struct Card {
@@ -56,6 +58,8 @@ pub struct Answers {
     pub signals: Result<Signals, String>,
     /// Memory and who holds it.
     pub held: Held,
+    /// What it draws.
+    pub draw: Draw,
 }
 
 /// What of a device is held, and by whom.
@@ -74,6 +78,7 @@ pub struct Memory {
     /// The card last seen at each index: a lost card may not tell its UUID any more.
     order: Vec<GpuId>,
     lists: BTreeMap<GpuId, Listed>,
+    limits: BTreeMap<GpuId, Limit>,
 }
 
 impl Memory {
@@ -81,6 +86,7 @@ impl Memory {
     pub fn reopened(&mut self) {
         self.cursors.values_mut().for_each(Cursors::reopened);
         self.lists.clear();
+        self.limits.clear();
     }
 
     /// The process lists shall be read in the next poll, however fresh they are.
@@ -163,7 +169,9 @@ fn whole<'nvml>(
     let signals = signals(device, gpm, memory.cursors.entry(id.clone()).or_default())?;
     let model = soft(device.name())?.ok();
     let held = memory.held(device, id, at)?;
-    Ok(Part { id: id.clone(), instance: None, answers: Ok(Answers { model, signals: Ok(signals), held }) })
+    let draw = draw(device, memory.limits.entry(id.clone()).or_default(), at)?;
+    let answers = Answers { model, signals: Ok(signals), held, draw };
+    Ok(Part { id: id.clone(), instance: None, answers: Ok(answers) })
 }
 
 /// Keeps an error that concerns one question only; others end the reading of the card.

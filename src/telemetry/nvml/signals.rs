@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::gpm::Pair;
 use super::ring::{RATES_SPAN, RingCursor, RingRead, RingView};
 use crate::domain::{Engine, Ratio};
+use crate::telemetry::power::Draw;
 use crate::telemetry::window::{Poll, peak};
 
 /// What one process did, in percent of the card, as the driver attributes it.
@@ -89,6 +90,7 @@ impl Signals {
             reach: if silent.is_some() { Duration::ZERO } else { sm.reach.min(dram.reach) },
             unreadable: (sm.problem.or(dram.problem))
                 .or_else(|| silent.map(|engine| format!("NVML gives no valid {engine} activity"))),
+            draw: Draw::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::Handout;
 use super::processes::Holders;
 use super::read::{Answers, Card, Memory, UNKNOWN};
 use crate::domain::{GpuId, GpuSample};
+use crate::telemetry::power::vetoed;
 use crate::telemetry::window::{Mark, Poll, Window};
 use crate::telemetry::{DeviceReading, Place, TelemetryError};
 
@@ -237,14 +238,14 @@ impl Watched {
                 signals.judge(cursors, self.window.unwatched(at))
             }
         };
-        self.window.add(mark, at, poll);
+        self.window.add(mark, at, Poll { draw: answers.draw, ..poll });
         self.model = answers.model.unwrap_or_else(|| std::mem::take(&mut self.model));
         self.memory_used = answers.held.memory_used;
         self.holders = answers.held.holders;
     }
 
     fn reading(&self, id: &GpuId, mark: Mark) -> DeviceReading {
-        let seen = self.window.since(mark);
+        let seen = vetoed(self.window.since(mark));
         let count = self.holders.as_ref().ok().map(Vec::len);
         DeviceReading {
             sample: GpuSample {
@@ -258,6 +259,7 @@ impl Watched {
                 covered: seen.covered,
                 largest_gap: seen.largest_gap,
                 unreadable: seen.unreadable,
+                power: seen.power,
                 past: None,
             },
             place: self.place.clone(),

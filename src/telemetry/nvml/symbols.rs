@@ -24,6 +24,8 @@ pub fn lacking(nvml: &Nvml) -> Vec<&'static str> {
         nvmlDeviceGetComputeRunningProcesses_v3: "it is not known who holds a card, so nobody's is taken back",
         nvmlDeviceGetGraphicsRunningProcesses_v3: "graphics processes are not listed",
         nvmlDeviceGetMPSComputeRunningProcesses_v3: "clients of MPS are not listed",
+        nvmlDeviceGetTotalEnergyConsumption: "power is that of the moment",
+        nvmlDeviceGetEnforcedPowerLimit: "power contradicts no reading",
         nvmlDeviceGetMigMode: "MIG is not recognized",
         nvmlDeviceGetMigDeviceHandleByIndex: "MIG instances are not read",
         nvmlDeviceGetGpuInstanceId: "MIG instances are unknown",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::batch::Device;
 use super::fault::Fault;
@@ -64,6 +64,8 @@ pub struct Look {
     /// Whether any device says who holds it: if none does, that a session is not named means nothing.
     labels_work: bool,
     label_delay: Duration,
+    /// How long no sample may be missing.
+    patience: SignedDuration,
 }
 
 impl Look {
@@ -100,7 +102,15 @@ impl Look {
         }
         troubles
             .extend(silent.keys().map(|host| format!("the exporter of {host} gives no samples any more")));
-        Self { devices, troubles, cost: state.cost, silent, labels_work, label_delay: settings.label_delay }
+        Self {
+            devices,
+            troubles,
+            cost: state.cost,
+            silent,
+            labels_work,
+            label_delay: settings.label_delay,
+            patience: SignedDuration::from_millis(rules.patience()),
+        }
     }
 
     /// The devices of one session, or why they are not known.
@@ -130,6 +140,18 @@ impl Look {
             return Err(format!("no card names its {}, and the cards of {host} are silent", tenant.workload));
         }
         Ok(Vec::new())
+    }
+
+    /// The devices that still name a workload, by samples from well after it was `gone`; `None` while that is too
+    /// early to say.
+    pub fn still_naming(&self, workload: &Workload, gone: Timestamp, now: Timestamp) -> Option<Vec<GpuId>> {
+        let said = |device: &&DeviceLook| {
+            device.holders.get(workload).is_some_and(|said| said.duration_since(gone) > self.patience)
+        };
+        let naming: Vec<GpuId> =
+            self.devices.iter().filter(said).map(|device| device.sample.id.clone()).collect();
+        let decided = !naming.is_empty() || now.duration_since(gone) > self.patience * 2;
+        decided.then_some(naming)
     }
 
     /// The devices that a session holds.
@@ -219,6 +241,7 @@ fn sample(device: &Device, memory: &Memory, now: i64, rules: &Rules) -> GpuSampl
         covered: millis(memory.watched.0),
         largest_gap: millis(if tail > rules.patience() { tail } else { memory.watched.1 }),
         unreadable: fault.map(|fault| fault.to_string()),
+        power: None,
         past,
     }
 }

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::domain::ServerId;
+use crate::domain::{Pod, ServerId};
 use crate::message::{bytes_in_words, pages, reasons};
 use crate::observer::Card;
 use crate::web::App;
+use crate::web::card::activity;
 use crate::web::frame::Frame;
 use crate::web::status::Status;
-use crate::web::view::activity;
 use crate::web::visitor::Visitor;
 
 #[derive(Serialize)]
@@ -18,6 +18,7 @@ pub struct View {
     counts: Vec<(&'static str, usize)>,
     cards: Vec<CardView>,
     strangers: Vec<StrangerView>,
+    pods: Vec<PodView>,
     unknown: bool,
 }
 
@@ -41,6 +42,15 @@ struct StrangerView {
     claims: String,
 }
 
+/// A pod that holds cards and is no server's.
+#[derive(Serialize)]
+struct PodView {
+    name: String,
+    node: String,
+    cards: String,
+    since: String,
+}
+
 pub fn view(app: &App, visitor: &Visitor, status: &Status) -> View {
     let all = status.last.as_ref().map_or(&[][..], |last| &last.cards);
     let cards: Vec<CardView> = all.iter().map(|card| CardView::of(card, status)).collect();
@@ -50,8 +60,21 @@ pub fn view(app: &App, visitor: &Visitor, status: &Status) -> View {
         frame: Frame::of(app, visitor, status, None),
         counts: states.into_iter().map(|state| (state, count(state))).collect(),
         strangers: all.iter().flat_map(strangers).collect(),
+        pods: status.last.iter().flat_map(|last| &last.pods).map(|pod| PodView::of(pod, status)).collect(),
         unknown: all.is_empty(),
         cards,
+    }
+}
+
+impl PodView {
+    fn of(pod: &Pod, status: &Status) -> Self {
+        let since = pod.started.or(pod.created);
+        Self {
+            name: pages::name(&pod.name.to_string()),
+            node: pod.node.as_deref().map(pages::name).unwrap_or_default(),
+            cards: reasons::asked(&pod.cards),
+            since: since.map_or_else(|| "not known".to_owned(), |at| pages::instant(at, &status.zone())),
+        }
     }
 }
 
@@ -80,7 +103,7 @@ fn state(card: &Card, status: &Status) -> &'static str {
     let strongest = ["busy", "unknown", "protected", "idle"];
     match strongest.into_iter().find(|state| verdicts.contains(state)) {
         Some(state) => state,
-        None if !card.unattributed.is_empty() => "stranger",
+        None if card.has_strangers() => "stranger",
         None => "free",
     }
 }

@@ -20,6 +20,7 @@ fn sample(sm: Option<f64>) -> GpuSample {
         covered: Duration::ZERO,
         largest_gap: Duration::ZERO,
         unreadable: None,
+        power: None,
         past: None,
     }
 }

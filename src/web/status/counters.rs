@@ -68,10 +68,10 @@ impl Counters {
             let of_holders: Vec<_> = card.servers.iter().filter_map(|id| verdicts.get(id)).collect();
             let busiest = ["busy", "unknown", "protected", "idle"];
             let held = busiest.into_iter().find(|word| of_holders.contains(&word));
-            let state = match (held, card.unattributed.is_empty()) {
+            let state = match (held, card.has_strangers()) {
                 (Some(verdict), _) => verdict,
-                (None, false) => "unattributed",
-                (None, true) => "free",
+                (None, true) => "unattributed",
+                (None, false) => "free",
             };
             *self.card_seconds.entry((card.sample.model.clone(), state)).or_default() += passed;
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::cycle::CycleReport;
-use crate::domain::{Queue, ServerId, UserName};
+use crate::domain::{Pod, Queue, ServerId, UserName};
 use crate::executor::AddressBook;
 use crate::message::reasons;
 use crate::observer::Card;
@@ -33,6 +33,12 @@ pub struct Last {
     pub freeze: Option<Freeze>,
     /// Every card and who holds it.
     pub cards: Vec<Card>,
+    /// Pods that hold cards and are no server's.
+    pub pods: Vec<Arc<Pod>>,
+    /// Where a cluster is watched: whether all of it is known.
+    pub cluster_up: Option<bool>,
+    /// When it last was.
+    pub cluster: Option<Timestamp>,
     /// The sessions that hold a card, or about which there is something to do, by server.
     pub sessions: Vec<Known>,
     /// The other servers, by server.
@@ -86,8 +92,8 @@ impl Last {
             FreezeChange::Begins(_) | FreezeChange::Holds(_) => ledger.freeze.clone(),
             FreezeChange::None | FreezeChange::Ends => None,
         };
-        let was = before.as_ref().map(|last| (last.listed, last.read));
-        let (listed, read) = was.unwrap_or_default();
+        let was = before.as_ref().map(|last| (last.listed, last.read, last.cluster));
+        let (listed, read, cluster) = was.unwrap_or_default();
         let telemetry_down = report.snapshot.telemetry_down.is_some();
         let mut last = Self {
             at: report.at,
@@ -97,6 +103,9 @@ impl Last {
             troubles: report.troubles,
             freeze,
             cards: report.cards,
+            pods: report.pods,
+            cluster_up: report.cluster_up,
+            cluster: if report.cluster_up == Some(true) { Some(report.at) } else { cluster },
             sessions: Vec::new(),
             others: Vec::new(),
             keeps: ledger.keeps.clone(),

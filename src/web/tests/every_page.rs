@@ -85,6 +85,7 @@ impl Case {
                 self.zone.map_or(TimeZone::UTC, |name| TimeZone::get(name).unwrap());
             let last = status.last.as_mut().unwrap();
             last.cards = last.sessions.iter().map(card_of).chain([strange(&self.user)]).collect();
+            last.cards[0].servers.insert(ServerId::new("bob", "x")); // by time-slicing
             let mut sessions = last.sessions.iter_mut();
             let first = sessions.next().unwrap().record.as_mut().unwrap();
             first.warning = Some(Box::new(warning()));
@@ -141,6 +142,7 @@ fn card_of(known: &Known) -> Card {
         servers: [id.clone()].into(),
         holds: vec![(id, hold)],
         unattributed: Vec::new(),
+        workloads: Vec::new(),
     }
 }
 
@@ -159,6 +161,7 @@ fn strange(user: &str) -> Card {
         servers: Default::default(),
         holds: Vec::new(),
         unattributed: vec![process],
+        workloads: Vec::new(),
     }
 }
 

@@ -9,6 +9,7 @@ mod answer;
 mod gpm;
 mod lists;
 mod mig;
+mod power;
 mod scene;
 
 use std::ffi::{CStr, c_char, c_uint};

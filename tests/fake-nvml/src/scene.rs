@@ -42,6 +42,10 @@ pub struct Device {
     pub gpm: bool,
     /// Whether process lists have the longer entries of drivers 535.43 to 535.86.
     pub long_entries: bool,
+    /// What it draws, in watts; absent, the card does not tell.
+    pub watts: Option<f64>,
+    /// The limit of that.
+    pub power_limit: Option<f64>,
     /// Answers given as they stand, however impossible.
     pub raw: Raw,
 }

@@ -114,3 +114,18 @@ fn what_is_not_known_yet_of_the_newest_seconds_counts_as_unwatched() {
     let sample = look.of(&tenant("alice", 100), at(1020)).unwrap().remove(0);
     assert_eq!(sample.past.unwrap().unwatched, Duration::from_secs(20));
 }
+
+#[test]
+fn a_label_that_stays_on_after_its_pod_is_gone_is_noticed_and_one_that_is_only_late_is_not() {
+    let alice = tenant("alice", 100).workload;
+    // The settings of the tests let no sample be missing for longer than this.
+    let patience = rules(&client::tests::settings("http://p")).patience() / 1000;
+    let gone = 1000;
+    let still = |said: i64, now: i64| {
+        look(vec![card("n1", now, &[("alice", said)])], now).still_naming(&alice, at(gone), at(now))
+    };
+    assert_eq!(still(gone, gone + patience), None, "it is too early to say");
+    assert_eq!(still(gone, gone + 2 * patience + 1), Some(Vec::new()));
+    let later = gone + patience + 1;
+    assert_eq!(still(later, later), Some(vec![GpuId("GPU-0".to_owned())]));
+}
