@@ -69,7 +69,7 @@ fn pod_line(pod: &Pod) -> String {
         "unattributed: pod {} on {} holds {} since {}, and is no server of this Hub",
         pod.name,
         pod.node.as_deref().unwrap_or("no node"),
-        reasons::asked(&pod.cards),
+        pod.asks_for(),
         since.map_or_else(|| "not known".to_owned(), reasons::time)
     )
 }

@@ -124,6 +124,12 @@ impl Pod {
         self.cards.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
+    /// What it asks for: `2 nvidia.com/gpu`.
+    pub fn asks_for(&self) -> String {
+        let each = |(resource, count): (&String, &u32)| format!("{count} {resource}");
+        self.cards.iter().map(each).collect::<Vec<_>>().join(", ")
+    }
+
     /// Whether its node has given it what it asks for and not taken it back.
     pub fn holds_cards(&self) -> bool {
         self.node.is_some() && !self.is_over() && self.cards_asked() > 0

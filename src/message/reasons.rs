@@ -2,8 +2,6 @@
 
 mod kernels;
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::measures::age;
@@ -63,12 +61,6 @@ fn busy(reason: &BusyReason) -> String {
         },
         BusyReason::Present(at) => format!("somebody was there at {}", time(*at)),
     }
-}
-
-/// What a pod asks for: `2 nvidia.com/gpu`.
-pub fn asked(cards: &BTreeMap<String, u32>) -> String {
-    let each = |(name, count): (&String, &u32)| format!("{count} {}", foreign::name(name));
-    cards.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 /// A name that a user chose, as one line without control characters.
