@@ -79,7 +79,7 @@ fn cycle(snapshot: Snapshot, ledger: &mut Ledger, policy: &Policy, board: &Board
 
 /// A Hub that knows one token.
 async fn hub() -> String {
-    let user = json!({ "kind": "user", "name": "admin", "admin": true, "scopes": ["access:services!service=gpu-culler"] });
+    let user = json!({ "kind": "user", "name": "admin", "admin": true, "scopes": ["access:services!service=gpu-culler", "read:servers"] });
     let router = Router::new().route("/hub/api/user", get(move || async move { axum::Json(user) }));
     format!("http://{}", serving(router).await)
 }

@@ -8,7 +8,7 @@ use super::card::{CardView, cards};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
 use crate::domain::{KernelState, Queue, UserName};
-use crate::message::{intent, pages, reasons};
+use crate::message::{intent, pages, reasons, said};
 use crate::policy::{self, Giver, Mode, Policy, ReasonNeed, Verdict, limits_of};
 
 /// One session, for its owner.
@@ -150,7 +150,7 @@ impl KeepForm {
             value: reasons::length(choice.length),
             words: pages::length(choice.length),
             until: pages::instant(choice.until, &zone),
-            refused: choice.refused.as_ref().map(|why| reasons::keep_refused(why, &zone)),
+            refused: choice.refused.as_ref().map(|why| said::keep_refused(why, &zone)),
         };
         Some(Self {
             needs_reason: !own || offers.reason == ReasonNeed::Required,
