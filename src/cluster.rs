@@ -84,13 +84,13 @@ impl Cluster {
                 name.namespace
             )
         })?;
-        place.look(|seen| Ok(seen.known()?.get(name).cloned()))
+        place.look(|seen| Ok(seen.known()?.get(name).map(|found| found.0.clone())))
     }
 
     /// Every pod that matters, of the namespaces that are known just now.
     pub fn pods(&self) -> Vec<Arc<Pod>> {
         let all = |seen: &Seen| -> Vec<_> {
-            seen.known().into_iter().flatten().map(|(_, pod)| pod.clone()).collect()
+            seen.known().into_iter().flatten().map(|found| found.0.clone()).collect()
         };
         self.places.iter().flat_map(|place| place.look(all)).collect()
     }

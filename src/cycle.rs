@@ -150,7 +150,7 @@ impl Cycle {
     /// Reports what outlived its server, for as long as it does.
     async fn orphaned(&mut self, now: Timestamp) -> Vec<String> {
         for orphan in &mut self.orphans {
-            orphan.left = self.observer.left_of(&orphan.left, now).await;
+            *orphan.left = self.observer.left_of(&orphan.left, now).await;
         }
         self.orphans.retain(|orphan| !orphan.left.is_empty());
         let words = |orphan: &Orphan| {

@@ -69,7 +69,7 @@ fn pod_line(pod: &Pod) -> String {
         "unattributed: pod {} on {} holds {} since {}, and is no server of this Hub",
         pod.name,
         pod.node.as_deref().unwrap_or("no node"),
-        reasons::asked(&pod.cards),
+        pod.asks_for(),
         since.map_or_else(|| "not known".to_owned(), reasons::time)
     )
 }
@@ -185,6 +185,15 @@ mod tests {
         };
         let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();
         Card { machine: None, sample, servers, holds: vec![], unattributed: vec![], workloads: vec![] }
+    }
+
+    #[test]
+    fn a_pod_that_is_no_session_is_said_with_its_node_and_cards() {
+        let mut pod = Pod::named("lab", "batch-7");
+        pod.cards = [("nvidia.com/gpu".to_owned(), 2)].into();
+        let line = "unattributed: pod lab/batch-7 on no node holds 2 nvidia.com/gpu since not known, and is no server of \
+                    this Hub";
+        assert_eq!(pod_line(&pod), line);
     }
 
     #[test]

@@ -34,11 +34,8 @@ pub async fn examine(settings: &ClusterSettings) -> Result<Vec<Advice>, ClusterE
 
 async fn place(connection: &Connection, namespace: Option<&str>) -> Advice {
     let place = namespace.unwrap_or("all namespaces");
-    let missing: Vec<&str> = match missing(connection, namespace).await {
-        Ok(missing) => missing,
-        // Whoever may not even ask what they may do, finds out by doing it.
-        Err(_) => Vec::new(),
-    };
+    // Whoever may not even ask what they may do, finds out by doing it.
+    let missing = missing(connection, namespace).await.unwrap_or_default();
     let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
     if !missing.is_empty() {
         let words = format!(

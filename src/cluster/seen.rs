@@ -1,6 +1,8 @@
 //! What is known of one namespace, and whether that may still be believed.
 
-use std::collections::BTreeMap;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +10,37 @@ use super::ClusterError;
 use crate::domain::{Pod, PodName};
 
 /// The pods of one namespace, or of all.
-pub(super) type Pods = BTreeMap<PodName, Arc<Pod>>;
+pub(super) type Pods = BTreeSet<ByName>;
+
+/// A pod that is found by its name. There may be thousands, so that the name is not kept twice.
+#[derive(Debug)]
+pub(super) struct ByName(pub Arc<Pod>);
+
+impl Borrow<PodName> for ByName {
+    fn borrow(&self) -> &PodName {
+        &self.0.name
+    }
+}
+
+impl Ord for ByName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.name.cmp(&other.0.name)
+    }
+}
+
+impl PartialOrd for ByName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for ByName {}
 
 /// What a watch has brought.
 #[derive(Debug)]
@@ -39,8 +71,13 @@ impl Seen {
         match self.heard.map(|heard| heard.elapsed()) {
             None => Err(format!("the pods of {} are not known yet: {}", self.place, why())),
             Some(since) if since > self.patience => {
-                let seconds = since.as_secs();
-                Err(format!("nothing was heard of the pods of {} for {seconds} s: {}", self.place, why()))
+                // The same words for as long as it lasts: who reads the log is told once.
+                let seconds = self.patience.as_secs();
+                Err(format!(
+                    "nothing was heard of the pods of {} for over {seconds} s: {}",
+                    self.place,
+                    why()
+                ))
             }
             Some(_) => Ok(&self.pods),
         }
@@ -55,9 +92,9 @@ impl Seen {
     /// A pod is new or changed; `None`: one that does not matter (any more).
     pub fn changed(&mut self, name: &PodName, pod: Option<Pod>) {
         match pod {
-            Some(pod) => self.pods.insert(name.clone(), Arc::new(pod)),
-            None => self.pods.remove(name),
-        };
+            Some(pod) => drop(self.pods.replace(ByName(Arc::new(pod)))),
+            None => drop(self.pods.take(name)),
+        }
         self.word();
     }
 

@@ -12,7 +12,7 @@ use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use tokio::time::timeout;
 
-use super::seen::{Pods, Seen, locked};
+use super::seen::{ByName, Pods, Seen, locked};
 use super::wire::{self, Trimmed};
 use super::{ClusterError, ClusterSettings, Connection};
 
@@ -111,9 +111,7 @@ impl Watch {
             let page = page.map_err(|_| ClusterError::TimedOut(ANSWER.as_secs()))?;
             let page = page.map_err(|error| ClusterError::of(error, "list", &self.place))?;
             for pod in page.items {
-                if let (name, Some(pod)) = wire::pod(pod, &self.settings.cards) {
-                    found.insert(name, Arc::new(pod));
-                }
+                found.extend(wire::pod(pod, &self.settings.cards).1.map(|pod| ByName(Arc::new(pod))));
             }
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {

@@ -92,6 +92,28 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// A pod of which nothing but its name is known.
+    pub fn named(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            name: PodName::new(namespace, name),
+            uid: String::new(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            session: None,
+            cards: BTreeMap::new(),
+            claims: false,
+            node: None,
+            ip: None,
+            port: None,
+            phase: Phase::Unknown,
+            created: None,
+            started: None,
+            priority_class: None,
+            wants: None,
+            deletion_timestamp: None,
+        }
+    }
+
     /// Whether all its containers ended, so that it holds no card.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
@@ -100,6 +122,12 @@ impl Pod {
     /// How many cards it asks for, of whatever kind.
     pub fn cards_asked(&self) -> u32 {
         self.cards.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// What it asks for: `2 nvidia.com/gpu`.
+    pub fn asks_for(&self) -> String {
+        let each = |(resource, count): (&String, &u32)| format!("{count} {resource}");
+        self.cards.iter().map(each).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether its node has given it what it asks for and not taken it back.

@@ -135,7 +135,7 @@ impl Executor {
                 ("stopping", "the Hub is still stopping it".to_owned(), Answer::StillStopping)
             }
             Stopped::Orphaned(orphan) => {
-                let what = format!("the Hub has forgotten it, but these live on: {}", orphan.left);
+                let what = format!("it was stopped, but these live on: {}", orphan.left);
                 done.orphans.push(orphan);
                 ("orphaned", what, Answer::Orphaned)
             }

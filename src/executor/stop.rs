@@ -139,7 +139,7 @@ impl Ending {
                 .because_of(Some("a server could not be stopped; the log says which and why".to_owned())),
             Self::StillThere => to("stopping", format!("the Hub is still stopping it: {}", why())),
             Self::Orphaned(orphan) => {
-                to("orphaned", format!("the Hub has forgotten it, but these live on: {}", orphan.left))
+                to("orphaned", format!("it was stopped, but these live on: {}", orphan.left))
             }
             Self::Gone(_) => to("stopped", why()),
             Self::KernelsGone(told) => {

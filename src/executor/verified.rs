@@ -26,13 +26,13 @@ pub struct Orphan {
     /// Whose they were.
     pub server: ServerId,
     /// Its processes and its pod, as far as they are still there.
-    pub left: Remains,
+    pub left: Box<Remains>,
 }
 
 impl Orphan {
     /// What has still to be seen of a server that is gone, where anything has.
     pub fn to_be_seen(server: &Server, observer: &Observer, at: Timestamp) -> Option<Self> {
-        Some(Self { server: server.id.clone(), left: observer.to_be_seen(server, at)? })
+        Some(Self { server: server.id.clone(), left: Box::new(observer.to_be_seen(server, at)?) })
     }
 }
 
@@ -42,7 +42,7 @@ pub enum Stopped {
     Failed(String),
     /// The server is gone and so are its processes and its pod.
     Gone,
-    /// The Hub has forgotten the server, its processes or its pod live on.
+    /// Its processes or its pod live on, though the Hub has forgotten the server or waits for them in vain.
     Orphaned(Orphan),
     /// The Hub still has it.
     StillThere,
@@ -90,15 +90,23 @@ impl Sent<'_> {
             if !listed && left.is_empty() {
                 return Stopped::Gone;
             }
-            if tokio::time::Instant::now() >= deadline && !(in_grace(&left, clock()) && !listed) {
-                return if listed {
+            let must_be_done = listed || !in_grace(&left, clock());
+            if must_be_done && tokio::time::Instant::now() >= deadline {
+                let left = if listed { observer.left_of(&self.before, clock()).await } else { left };
+                return if listed && !hangs(&left, clock()) {
                     Stopped::StillThere
                 } else {
-                    Stopped::Orphaned(Orphan { server: self.server.id.clone(), left })
+                    Stopped::Orphaned(Orphan { server: self.server.id.clone(), left: Box::new(left) })
                 };
             }
         }
     }
+}
+
+/// Whether a pod should have ended by now. A spawner waits minutes for such a pod, and the Hub for the spawner.
+fn hangs(left: &Remains, now: Timestamp) -> bool {
+    let ends = left.pod.as_ref().and_then(|pod| pod.ends);
+    ends.is_some_and(|ends| now.duration_since(ends) > SETTLES)
 }
 
 /// Whether a pod still has the time it was promised to end in. A promise too long to wait for here is none.

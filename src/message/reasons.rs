@@ -1,15 +1,19 @@
 //! Why something is done or not done, in a sentence part each.
 
+mod kernels;
+
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeMap;
 
 use super::measures::age;
 use super::{bytes_in_words, duration_in_words, foreign, intent, sentences};
 use crate::domain::{Hold, Queue, QueueLine};
 use crate::policy::{
-    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KernelDoubt, KernelName, Lifted, LimitKind,
-    ProtectedReason, RuleOddity, Target, UnknownReason, UseSign, UserStays, Verdict, Waiting,
+    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, Lifted, LimitKind, ProtectedReason,
+    RuleOddity, UnknownReason, UseSign, UserStays, Verdict, Waiting,
 };
+
+use kernels::kernel_doubt;
+pub use kernels::{kernel_name, shut_down};
 
 /// The word for a verdict, as in metrics and tables.
 pub fn verdict_word(verdict: &Verdict) -> &'static str {
@@ -57,12 +61,6 @@ fn busy(reason: &BusyReason) -> String {
         },
         BusyReason::Present(at) => format!("somebody was there at {}", time(*at)),
     }
-}
-
-/// What a pod asks for: `2 nvidia.com/gpu`.
-pub fn asked(cards: &BTreeMap<String, u32>) -> String {
-    let each = |(name, count): (&String, &u32)| format!("{count} {}", foreign::name(name));
-    cards.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 /// A name that a user chose, as one line without control characters.
@@ -233,38 +231,6 @@ pub fn rule_oddity(rule: &str, oddity: &RuleOddity) -> String {
         }
     };
     format!("\"{rule}\" {why}")
-}
-
-/// Why it is not certain which kernels may be shut down.
-fn kernel_doubt(doubt: &KernelDoubt) -> String {
-    match doubt {
-        KernelDoubt::NotAsked => "the server's kernels cannot be asked".to_owned(),
-        KernelDoubt::NoHolder => "it is not known which process holds the card".to_owned(),
-        KernelDoubt::NoKernel => "a process that belongs to no kernel holds the card".to_owned(),
-        KernelDoubt::NotListed(id) => {
-            format!("the card is held for kernel {}, which the server does not know", name(id))
-        }
-        KernelDoubt::Busy(kernel) => format!("{} is busy", kernel_name(kernel)),
-    }
-}
-
-/// What was shut down, and what not.
-pub fn shut_down(target: &Target) -> String {
-    match target {
-        Target::Server => "the server".to_owned(),
-        Target::Kernels(kernels) => {
-            let names: Vec<String> = kernels.iter().map(kernel_name).collect();
-            format!("the kernels of {} were shut down, the server stays", names.join(", "))
-        }
-    }
-}
-
-/// A kernel by its notebook, else by its id.
-pub fn kernel_name(kernel: &KernelName) -> String {
-    match &kernel.notebook {
-        Some(notebook) => name(notebook),
-        None => format!("kernel {}", name(&kernel.id)),
-    }
 }
 
 /// What is done about a session, or why nothing is.

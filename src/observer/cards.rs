@@ -207,6 +207,11 @@ impl Cards {
 
     /// Why no process of a server is found.
     fn nowhere(&self, spawner: &SpawnerState) -> String {
+        let node = spawner.host.as_deref().filter(|_| spawner.pod.is_some());
+        let node = node.and_then(|node| self.places.iter().find(|place| place.machine.is_called(node)));
+        if let Some(node) = node.filter(|node| node.machine.names.is_some()) {
+            return format!("no process of its pod is on {}", node.machine.name);
+        }
         match (self.silent().next(), &self.places[..]) {
             (Some(silent), [_]) => silent.clone(),
             (Some(silent), _) => format!("it is not known where it runs, and a machine is silent: {silent}"),

@@ -113,11 +113,7 @@ impl Pods {
 
     /// Where a server itself answers, past every proxy.
     pub fn address(&self, server: &Server) -> Option<SocketAddr> {
-        let pod = self.of(server).filter(|_| self.direct)?;
-        let certain = pod.session.as_ref() == Some(&server.id)
-            && pod.phase == Phase::Running
-            && pod.deletion_timestamp.is_none();
-        certain.then_some(SocketAddr::new(pod.ip?, pod.port?))
+        own_address(&*self.of(server).filter(|_| self.direct)?, &server.id)
     }
 
     /// The pods that hold cards and belong to none of all `servers`.
@@ -173,6 +169,13 @@ impl Pods {
 
 fn name(server: &Server) -> Option<PodName> {
     server.spawner.pod.as_ref().map(|(name, namespace)| PodName::new(namespace, name))
+}
+
+/// A token of the server goes there, so that it must be nobody else's: the pod says itself whose it is.
+fn own_address(pod: &Pod, server: &ServerId) -> Option<SocketAddr> {
+    let runs = pod.phase == Phase::Running && pod.deletion_timestamp.is_none();
+    let certain = runs && pod.session.as_ref() == Some(server);
+    certain.then_some(SocketAddr::new(pod.ip?, pod.port?))
 }
 
 fn missing(name: &PodName) -> String {

@@ -9,7 +9,8 @@ use super::schedule::{self, earlier, later};
 use super::target::{save_wait, target};
 use super::{
     Action, BusyReason, Decision, FreezeChange, HeldBack, Idle, IdleKind, Judgement, Keep, KernelDoubt,
-    Ledger, Limits, Mode, Plan, Policy, Record, Session, Snapshot, Target, Verdict, Waiting, Warning,
+    Ledger, Limits, Mode, Plan, Policy, Record, Session, Snapshot, Target, UnknownReason, Verdict, Waiting,
+    Warning,
 };
 
 /// Plans one cycle. The snapshot must have been folded into the ledger ([`Ledger::observe`]).
@@ -137,6 +138,10 @@ fn next_step(
             Some(_) | None => warn(record, limits, policy, now),
         },
         Verdict::Unknown(_) if marked && judgement.reached.is_some() => Step::Wait(HeldBack::Unknown),
+        // Perhaps by us: its owner must not be told that it goes on.
+        Verdict::Unknown(UnknownReason::Pending(what)) if marked && what == "stop" => {
+            Step::Wait(HeldBack::Unknown)
+        }
         Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) if marked => Step::Do(Action::Unmark),
         Verdict::Busy(_) | Verdict::Unknown(_) | Verdict::Protected(_) => to_tell(record, judgement, now),
     }

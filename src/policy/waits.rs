@@ -92,7 +92,10 @@ pub(super) fn all_wait_since(
     let jupyter = session.jupyter.as_ref().ok()?;
     let kernels = jupyter.kernels.iter().map(|kernel| {
         if is_busy(kernel) {
-            fresh(waits, kernel, max_gap, now).map(|wait| wait.since)
+            // Between two looks one cell may have ended and another begun: the kernel's own stamp tells. So does a
+            // cell that prints, which may be worth its wait; its owner is told of it, and it is not stopped.
+            let since = |wait: &Wait| kernel.last_activity.map_or(wait.since, |at| at.max(wait.since));
+            fresh(waits, kernel, max_gap, now).map(since)
         } else {
             kernel.last_activity
         }

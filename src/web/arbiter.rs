@@ -1,7 +1,8 @@
 //! Says to jupyterhub-idle-culler 2 whether it may stop a server (its `cull_arbiter_hook`).
 //!
 //! What holds a card, or may hold one, is never for somebody else to stop: nobody is stopped unwarned. For
-//! the rest the Hub's activity counts as always, unless the server computes on the CPU or is kept.
+//! the rest the Hub's activity counts as always, unless the server computes on the CPU, is kept, or was declared to
+//! be needed for longer.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::posted::Posted;
+use super::status::Other;
 use super::{Shared, Status, refused};
 use crate::domain::ServerId;
 use crate::message::{reasons, said};
@@ -61,6 +63,9 @@ fn judge(status: &Status, server: &ServerId, question: &Question) -> (bool, Stri
         None => (false, "gpu-culler has not seen it yet".to_owned()),
         Some(other) if !other.no_card => (false, format!("it may hold a card: {}", other.why)),
         Some(other) if other.computes => (false, "its processes compute on the CPU".to_owned()),
+        Some(Other { declared_until: Some(until), .. }) if last.at < *until => {
+            (false, format!("it was declared to be needed until {}", reasons::time(*until)))
+        }
         Some(_) => match question.inactive {
             None => (false, "the Hub knows of no activity".to_owned()),
             Some(inactive) => {

@@ -34,10 +34,10 @@ def test_only_the_idle_card_is_taken_whatever_else_is_late_or_silent(start_clust
     cluster = start_cluster(1, 1, 1, 1)
     # Servers without a card go sooner than any, so a card that is not seen yet must not be taken for none.
     no_card = {"cull": True, "idle_after": "6s"}
-    settings = {**cluster.settings(label_delay="60s"), "policy": limits(14), "cpu_servers": no_card}
+    settings = {**cluster.settings(label_delay="90s"), "policy": limits(14), "cpu_servers": no_card}
     hub = start_hub(culler_config(**settings), kind=KubeHub)
     for exporter in cluster.exporters:
-        exporter.label_delay["jupyter-lea"] = 20
+        exporter.label_delay["jupyter-lea"] = 45
         exporter.activity.update({"jupyter-bea": 0.9, "jupyter-lea": 0.9})
     ida, bea, lea, dee = arrive(hub, "ida", "bea", "lea", "dee")
     silent = cluster.exporter_of(dee)
@@ -48,7 +48,7 @@ def test_only_the_idle_card_is_taken_whatever_else_is_late_or_silent(start_clust
     assert [tenant.name for tenant in (bea, lea, dee) if mailbox.to(tenant.address)] == []
     told = explain(hub, dee)["verdict"]
     assert told.startswith("unknown") and silent.node.name in str(explain(hub, dee)), told
-    eventually("lea's card is seen at work", lambda: explain(hub, lea)["verdict"].startswith("busy: a card"))
+    eventually("lea's card is seen", lambda: explain(hub, lea)["verdict"].startswith("busy: a card"), within=60)
 
     silent.dead = False
     back_at = time()

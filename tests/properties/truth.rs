@@ -38,6 +38,8 @@ pub struct Truth {
     /// What the source still has to tell.
     pub untold: [bool; 2],
     pub busy: bool,
+    /// When the cell began that runs.
+    pub busy_since: i64,
     pub connected: bool,
     /// The stamps that the kernel, its server and the Hub hold.
     pub kernel_stamp: Timestamp,
@@ -70,6 +72,7 @@ impl Truth {
             burst: [false; 2],
             untold: [false; 2],
             busy: false,
+            busy_since: now,
             connected: false,
             kernel_stamp: wall,
             seen_stamp: wall,
@@ -101,7 +104,8 @@ impl Truth {
                 self.cards = 1;
                 (self.working[1], self.burst[1]) = (false, false);
             }
-            Doing::KernelBusy => self.busy = true,
+            Doing::KernelBusy if self.busy => {}
+            Doing::KernelBusy => (self.busy, self.busy_since) = (true, now),
             Doing::KernelIdle if self.busy => self.uses(now, wall),
             Doing::KernelIdle => {}
             Doing::UseKernel => self.uses(now, wall),
@@ -199,7 +203,7 @@ impl Truth {
             jupyter: if self.kernels_readable { Ok(jupyter) } else { Err("refused".to_owned()) },
             gpus: if self.cards_readable { Ok(gpus) } else { Err("down".to_owned()) },
             holds: Vec::new(),
-            cpu: None,
+            cpu: Some(0.0),
         }
     }
 
@@ -234,6 +238,13 @@ impl Truth {
         self.cards_readable && second && self.kernels_readable && !self.pending
     }
 
+    /// Whether a cell really has run for so long while nothing computed, and all the time since `began`.
+    pub fn is_wedged(&self, now: i64, began: i64, limits: &Limits) -> bool {
+        let since = self.busy_since.max(self.worked);
+        let over = |limit: SignedDuration| mins(now - since) >= limit && since <= began;
+        self.busy && limits.busy_kernel_limit.is_some_and(over)
+    }
+
     /// Whether it really was idle for as long as one of the limits says, and all the time since `began`.
     pub fn is_idle(&self, now: i64, began: i64, limits: &Limits) -> bool {
         let over = |since: i64, limit: SignedDuration| mins(now - since) >= limit && since <= began;
@@ -241,6 +252,7 @@ impl Truth {
         over(worked.max(self.present), limits.warn_after)
             || limits.connected_warn_after.is_some_and(|limit| over(worked, limit))
             || limits.card_unused_warn_after.is_some_and(|limit| !self.busy && over(self.worked, limit))
+            || self.is_wedged(now, began, limits)
     }
 }
 

@@ -235,3 +235,23 @@ fn all_machines_silent_is_no_telemetry_at_all() {
     assert_eq!(down(n2_silent()), None);
     assert_eq!(down(vec![]), None);
 }
+
+/// A server in a pod of which the cluster tells uid and node.
+fn by_pod(user: &str, node: &str) -> Server {
+    let pod = Some((format!("jupyter-{user}"), "hub".to_owned()));
+    let (pod_uid, host) = (Some(format!("uid-of-{user}")), Some(node.to_owned()));
+    server(user, SpawnerState { pod, pod_uid, host, ..SpawnerState::default() })
+}
+
+#[test]
+fn of_a_pod_only_the_silence_of_its_own_node_matters() {
+    let servers =
+        [by_pod("ann", "gpu1"), by_pod("bob", "gpu2"), by_pod("cat", "gpu1"), by_pod("dan", "elsewhere")];
+    let gpu1 = machine("gpu1", false, "/kubepods/poduid-of-ann/abc");
+    let judged = judged(&servers, vec![vec![gpu1, silent("gpu2")]]);
+    assert_eq!(judged[0], has("gpu1"));
+    assert_eq!(judged[1], Err("gpu2 cannot be asked: no answer".to_owned()));
+    assert_eq!(judged[2], Err("no process of its pod is on gpu1".to_owned()));
+    let why = judged[3].clone().unwrap_err();
+    assert!(why.contains("it is not known where it runs"), "its node has no agent of that name: {why}");
+}

@@ -7,22 +7,12 @@ use crate::domain::{GpuId, ServerId};
 
 fn pod(resources: &[(&str, u32)]) -> Pod {
     Pod {
-        name: PodName::new("hub", "jupyter-ann"),
         uid: "7d0c".to_owned(),
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
         session: Some(ann()),
         cards: resources.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
-        claims: false,
         node: Some("gpu-1".to_owned()),
-        ip: None,
-        port: None,
         phase: Phase::Running,
-        created: None,
-        started: None,
-        priority_class: None,
-        wants: None,
-        deletion_timestamp: None,
+        ..Pod::named("hub", "jupyter-ann")
     }
 }
 
@@ -135,4 +125,25 @@ fn without_a_cluster_nothing_changes() {
     let pods = Pods::default();
     assert_eq!((pods.queue(&[]), pods.up(), pods.troubles()), (None, None, Vec::new()));
     assert!(pods.strangers(&[]).is_empty());
+}
+
+#[test]
+fn a_server_is_asked_only_at_the_address_of_a_running_pod_that_says_it_is_its_own() {
+    let at = Pod { ip: Some([10, 0, 0, 7].into()), port: Some(8888), ..pod(&[]) };
+    let asked = |pod: Pod| own_address(&pod, &ann()).map(|address| address.to_string());
+    assert_eq!(asked(at.clone()).as_deref(), Some("10.0.0.7:8888"));
+    let six = Pod { ip: "2001:db8::7".parse().ok(), ..at.clone() };
+    assert_eq!(asked(six).as_deref(), Some("[2001:db8::7]:8888"));
+    for elsewhere in [
+        Pod { session: None, ..at.clone() },
+        Pod { session: Some(ServerId::new("bob", "")), ..at.clone() },
+        Pod { session: Some(ServerId::new("ann", "other")), ..at.clone() },
+        Pod { phase: Phase::Pending, ..at.clone() },
+        Pod { phase: Phase::Failed, ..at.clone() },
+        Pod { deletion_timestamp: Some(Timestamp::UNIX_EPOCH), ..at.clone() },
+        Pod { port: None, ..at.clone() }, // it speaks TLS
+        Pod { ip: None, ..at },
+    ] {
+        assert_eq!(asked(elsewhere.clone()), None, "{elsewhere:?}");
+    }
 }

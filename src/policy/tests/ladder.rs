@@ -45,6 +45,22 @@ fn activity_unmarks_and_the_next_warning_has_its_full_grace() {
 }
 
 #[test]
+fn a_stop_that_takes_its_time_is_no_reason_to_take_the_warning_back() {
+    let mut day = Day::new();
+    day.run("09:50");
+    day.alice().server.pending = Some("stop".to_owned());
+    // The Hub stamps a server that it stops.
+    day.alice().server.last_activity = Some(at("09:52"));
+    day.alice().jupyter().last_activity = Some(at("09:52"));
+    day.alice().kernel().last_activity = Some(at("09:52"));
+    day.run("10:30");
+    assert_eq!(day.story(), [("warned", at("09:00")), ("reminded", at("09:45"))]);
+    day.alice().server.pending = Some("check".to_owned());
+    day.run("10:35");
+    assert_eq!(day.story().last(), Some(&("unmarked", at("10:35"))));
+}
+
+#[test]
 fn a_moving_use_clock_does_not_rescue_a_card_warned_for_being_unused() {
     let mut day = Day::new();
     day.alice().kernel().last_activity = Some(at("2026-12-05T00:00:00Z"));

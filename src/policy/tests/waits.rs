@@ -36,6 +36,27 @@ fn without_a_limit_a_busy_kernel_is_work_for_ever() {
 }
 
 #[test]
+fn a_cell_that_prints_or_another_that_began_between_two_looks_is_not_stopped_for_an_old_wait() {
+    let mut day = wedged();
+    day.policy.limits.busy_kernel_action = BusyKernelAction::Stop;
+    day.run("11:00");
+    day.alice().kernel().last_activity = Some(at("10:58"));
+    day.run("13:55");
+    assert_eq!(day.story(), [("noticed", at(REACHED))], "busy at each look, and yet not the same cell");
+    day.run("14:00");
+    assert_eq!(day.story().last(), Some(&("warned", at("14:00"))));
+}
+
+#[test]
+fn where_the_cpu_is_not_known_nothing_is_stopped_for_a_wait() {
+    let mut day = wedged();
+    day.policy.limits.busy_kernel_action = BusyKernelAction::Stop;
+    day.alice().cpu = None;
+    day.run("2026-12-02T08:00:00Z");
+    assert_eq!(day.story(), []);
+}
+
+#[test]
 fn where_the_rule_says_stop_it_is_warned_and_stopped_as_any_idle_one() {
     let mut day = wedged();
     day.policy.rules = vec![Rule {

@@ -260,3 +260,21 @@ fn a_process_in_a_pod_is_the_servers_whose_pod_has_that_name_and_namespace() {
     let unknown = table([process(20, 1, 1000, group)]);
     assert_eq!(whose(&servers, &unknown), "nobody's", "a uid alone is no name");
 }
+
+#[test]
+fn where_the_pods_uid_is_known_an_earlier_pod_of_the_same_name_is_another() {
+    let pod = Some(("hub".to_owned(), "jupyter-alice".to_owned()));
+    let of = |uid: &str| SpawnerState {
+        pod: pod.clone(),
+        pod_uid: Some(uid.to_owned()),
+        ..SpawnerState::default()
+    };
+    let group = "/kubepods/burstable/pod8ee4-b1/abc";
+    // The folder of the earlier one's logs may still be there.
+    let pods = [("8ee4-b1".to_owned(), pod.clone().unwrap())].into();
+    let known = table([process(20, 1, 1000, group)]).with_pods(pods);
+    assert_eq!(whose(&[(server("alice/"), of("8ee4-b1"))], &known), "alice/ by Pod");
+    assert_eq!(whose(&[(server("alice/"), of("0f3c-22"))], &known), "nobody's");
+    let without_folders = table([process(20, 1, 1000, group)]);
+    assert_eq!(whose(&[(server("alice/"), of("8ee4-b1"))], &without_folders), "alice/ by Pod");
+}

@@ -72,7 +72,7 @@ impl PodView {
         Self {
             name: pages::name(&pod.name.to_string()),
             node: pod.node.as_deref().map(pages::name).unwrap_or_default(),
-            cards: reasons::asked(&pod.cards),
+            cards: pages::name(&pod.asks_for()),
             since: since.map_or_else(|| "not known".to_owned(), |at| pages::instant(at, &status.zone())),
         }
     }

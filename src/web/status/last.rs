@@ -75,6 +75,8 @@ pub struct Other {
     pub no_card: bool,
     /// Whether it computes on the CPU.
     pub computes: bool,
+    /// Until when it was declared to be needed.
+    pub declared_until: Option<Timestamp>,
 }
 
 impl Last {
@@ -239,6 +241,7 @@ impl Other {
             why,
             no_card: session.gpus.as_ref().is_ok_and(Vec::is_empty),
             computes: session.cpu.is_some_and(|cores| cores >= cpu_cores),
+            declared_until: decision.judgement.declared.map(|declared| declared.until),
         }
     }
 }

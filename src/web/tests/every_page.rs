@@ -142,7 +142,7 @@ fn card_of(known: &Known) -> Card {
         servers: [id.clone()].into(),
         holds: vec![(id, hold)],
         unattributed: Vec::new(),
-        workloads: Default::default(),
+        workloads: Vec::new(),
     }
 }
 
@@ -161,7 +161,7 @@ fn strange(user: &str) -> Card {
         servers: Default::default(),
         holds: Vec::new(),
         unattributed: vec![process],
-        workloads: Default::default(),
+        workloads: Vec::new(),
     }
 }
 

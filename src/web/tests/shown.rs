@@ -174,13 +174,41 @@ fn line_of_nobody() -> String {
 }
 
 #[tokio::test]
+async fn pods_that_are_no_session_are_shown_to_admins_and_counted() {
+    let service = Service::start().await;
+    service.looks_at(&line(&["alice"]));
+    service.board.write(|status| {
+        let last = status.last.as_mut().unwrap();
+        let mut pod = crate::domain::Pod::named("lab", "<script>alert(1)</script>");
+        pod.node = Some("gpu-node-1".to_owned());
+        pod.cards = [("nvidia.com/gpu".to_owned(), 4)].into();
+        pod.started = Some("2026-12-01T07:00:00Z".parse().unwrap());
+        last.pods = vec![pod.into()];
+        last.cluster_up = Some(false);
+    });
+    let page = service.of("admin").await.get("/admin/cards").await.text;
+    for shown in ["gpu-node-1", "4 nvidia.com", "07:00", "&lt;script&gt;"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let mut prometheus = service.browser();
+    prometheus.headers.insert("authorization", "Bearer token-of-prometheus".to_owned());
+    let metrics = prometheus.get("/metrics").await.text;
+    for line in ["gpu_culler_unattributed_pods 1", "gpu_culler_source_up{source=\"cluster\"} 0"] {
+        assert!(metrics.lines().any(|l| l == line), "{line} is missing:\n{metrics}");
+    }
+}
+
+#[tokio::test]
 async fn the_arbiter_lets_the_idle_culler_stop_what_holds_no_card_and_nothing_else() {
     let service = Service::start().await;
     let mut free = server("carl", "", "");
     free["gpus"] = serde_json::json!([]);
     let mut unknown = server("dora", "", "");
     unknown["gpus"] = serde_json::Value::Null;
-    let servers = [server("alice", "A100", "k"), free, unknown];
+    let mut declared = server("emil", "", "");
+    declared["gpus"] = serde_json::json!([]);
+    declared["labels"] = serde_json::json!({ "expected-duration": "71h" });
+    let servers = [server("alice", "A100", "k"), free, unknown, declared];
     service.looks_at(
         &serde_json::json!({ "at": NOW, "hub": "ok", "telemetry": "ok", "servers": servers }).to_string(),
     );
@@ -192,6 +220,7 @@ async fn the_arbiter_lets_the_idle_culler_stop_what_holds_no_card_and_nothing_el
         ("/user/carl/", Some(10.0), false),
         ("/user/carl/", None, false),
         ("/user/dora/", Some(9000.0), false),
+        ("/user/emil/", Some(9000.0), false),
         ("/user/nobody/", Some(9000.0), false),
     ] {
         let body = serde_json::json!({ "server": { "name": "", "url": url }, "inactive": inactive, "inactive_limit": 3600 });
