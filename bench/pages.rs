@@ -5,7 +5,7 @@
 //! A bare server of the same kind sends the same bytes; requests to both take turns, and of each the median counts.
 //!
 //! It prints `ratio page VALUE LIMIT` with VALUE = page / bare, and the times in ms, and exits with 1 where the ratio
-//! or the 200 ms are exceeded.
+//! or, by the slowest request, the 200 ms are exceeded.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
@@ -29,7 +29,7 @@ const SESSIONS: usize = 5000;
 const REQUESTS: usize = 60;
 const MOST: Duration = Duration::from_millis(200);
 /// A page is found, sorted and written out of five thousand sessions; the bare server only sends bytes.
-const LIMIT: f64 = 60.0;
+const LIMIT: f64 = 25.0;
 const NOW: &str = "2026-12-01T10:30:00Z";
 const PAGES: [&str; 3] = ["admin", "admin?q=user49&sort=cards", "admin?verdict=idle&sort=started&page=100"];
 
@@ -79,7 +79,7 @@ fn cycle(snapshot: Snapshot, ledger: &mut Ledger, policy: &Policy, board: &Board
 
 /// A Hub that knows one token.
 async fn hub() -> String {
-    let user = json!({ "kind": "user", "name": "admin", "admin": true, "scopes": ["access:services!service=gpu-culler"] });
+    let user = json!({ "kind": "user", "name": "admin", "admin": true, "scopes": ["access:services!service=gpu-culler", "read:servers"] });
     let router = Router::new().route("/hub/api/user", get(move || async move { axum::Json(user) }));
     format!("http://{}", serving(router).await)
 }
@@ -183,5 +183,5 @@ async fn measure(board: &Arc<Board>) -> bool {
         ms(bare)
     );
     println!("ratio page {ratio:.4} {LIMIT:.4}");
-    ratio > LIMIT || page > MOST
+    ratio > LIMIT || slowest > MOST
 }

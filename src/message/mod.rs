@@ -5,8 +5,6 @@
 //! is none of this module's business.
 
 mod announcement;
-#[cfg(test)]
-pub(crate) mod as_read;
 mod ending;
 mod foreign;
 pub mod intent;
@@ -43,5 +41,7 @@ pub struct Mail {
     pub html: String,
 }
 
+#[cfg(test)]
+pub(crate) mod as_read;
 #[cfg(test)]
 mod tests;

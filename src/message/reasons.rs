@@ -2,14 +2,14 @@
 
 mod kernels;
 
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
 use super::measures::age;
-use super::{bytes_in_words, duration_in_words, foreign, instant_in_words, intent, sentences};
+use super::{bytes_in_words, duration_in_words, foreign, intent, sentences};
 use crate::domain::{Hold, Queue, QueueLine};
 use crate::policy::{
-    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, KeepRefused, LONGEST_REASON, Lifted,
-    LimitKind, ProtectedReason, RuleOddity, UnknownReason, UseSign, UserStays, Verdict, Waiting,
+    Action, BusyReason, Decision, HeldBack, Idle, IdleKind, Keep, Lifted, LimitKind, ProtectedReason,
+    RuleOddity, UnknownReason, UseSign, UserStays, Verdict, Waiting,
 };
 
 use kernels::kernel_doubt;
@@ -200,25 +200,6 @@ pub fn kept(keep: &Keep) -> String {
     match &keep.reason {
         Some(why) => format!("{kept}: {}", foreign::name(why)),
         None => kept,
-    }
-}
-
-/// Why a keep is not given.
-pub fn keep_refused(why: &KeepRefused, zone: &TimeZone) -> String {
-    let time = |at| instant_in_words(at, zone);
-    match why {
-        KeepRefused::NotRunning => "the server is not running, so there is nothing to keep".to_owned(),
-        KeepRefused::NotOffered(length) => format!("{} is not on offer", self::length(*length)),
-        KeepRefused::AlreadyKept(until) => format!("it is kept until {} already", time(*until)),
-        KeepRefused::BudgetSpent { left, again } => {
-            let left = format!("{} of the weekly budget are left", self::length(*left));
-            match again {
-                Some(at) => format!("{left}; this much can be had again from {}", time(*at)),
-                None => format!("{left}; this is more than a week's budget"),
-            }
-        }
-        KeepRefused::ReasonMissing => "a reason must be given".to_owned(),
-        KeepRefused::ReasonTooLong => format!("the reason is longer than {LONGEST_REASON} characters"),
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{foreign, measures, reasons};
-use crate::policy::{KeepRefused, Mode};
+use crate::policy::{KeepRefused, LONGEST_REASON, Mode};
 
 /// A session is kept.
 pub fn kept(until: Timestamp, zone: &TimeZone) -> String {
@@ -46,11 +46,30 @@ pub const WAITING_FOR_STOP: &str = "Your wish is noted and is carried out as soo
 /// A length of time that does not parse.
 pub const NO_LENGTH: &str = "The time to keep it was not understood: write it like “8h”.";
 
+/// Why a keep is not given.
+pub fn keep_refused(why: &KeepRefused, zone: &TimeZone) -> String {
+    let time = |at| measures::instant_in_words(at, zone);
+    match why {
+        KeepRefused::NotRunning => "the server is not running, so there is nothing to keep".to_owned(),
+        KeepRefused::NotOffered(length) => format!("{} is not on offer", reasons::length(*length)),
+        KeepRefused::AlreadyKept(until) => format!("it is kept until {} already", time(*until)),
+        KeepRefused::BudgetSpent { left, again } => {
+            let left = format!("{} of the weekly budget are left", reasons::length(*left));
+            match again {
+                Some(at) => format!("{left}; this much can be had again from {}", time(*at)),
+                None => format!("{left}; this is more than a week's budget"),
+            }
+        }
+        KeepRefused::ReasonMissing => "a reason must be given".to_owned(),
+        KeepRefused::ReasonTooLong => format!("the reason is longer than {LONGEST_REASON} characters"),
+    }
+}
+
 /// It is not kept.
 pub fn not_kept(why: &KeepRefused, zone: &TimeZone) -> String {
     match why {
         KeepRefused::ReasonMissing => NEEDS_REASON.to_owned(),
-        why => format!("Nothing was changed: {}.", reasons::keep_refused(why, zone)),
+        why => format!("Nothing was changed: {}.", keep_refused(why, zone)),
     }
 }
 

@@ -418,7 +418,7 @@ fn the_words_about_keeps_and_a_lifted_freeze() {
     ];
     let lifted = Lifted { by: "root".to_owned(), at: at("12:00:00"), since: at("09:30:00"), flipped: 10 };
     let mut words = vec![reasons::kept(&keep), reasons::lifted(&lifted)];
-    words.extend(refused.iter().map(|why| reasons::keep_refused(why, &TimeZone::UTC)));
+    words.extend(refused.iter().map(|why| said::keep_refused(why, &TimeZone::UTC)));
     insta::assert_snapshot!(words.join("\n"));
 }
 

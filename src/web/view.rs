@@ -10,7 +10,7 @@ use super::card::{CardView, cards};
 use super::status::{Known, Status};
 use super::visitor::Visitor;
 use crate::domain::UserName;
-use crate::message::{pages, reasons};
+use crate::message::{pages, reasons, said};
 use crate::policy::{self, Giver, Mode, ReasonNeed, Verdict};
 
 /// One session, for its owner.
@@ -152,7 +152,7 @@ impl KeepForm {
             value: reasons::length(choice.length),
             words: pages::length(choice.length),
             until: pages::instant(choice.until, &zone),
-            refused: choice.refused.as_ref().map(|why| reasons::keep_refused(why, &zone)),
+            refused: choice.refused.as_ref().map(|why| said::keep_refused(why, &zone)),
         };
         Some(Self {
             needs_reason: !own || offers.reason == ReasonNeed::Required,
