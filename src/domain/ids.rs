@@ -2,18 +2,20 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A user's name, exactly as the Hub spells it (it may hold spaces, `@`, `/` or any script).
+/// A user's name, exactly as the Hub spells it (it may hold spaces, `@`, `/` or any script). It stands in many
+/// places at once and is shared by all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct UserName(pub String);
+pub struct UserName(pub Arc<str>);
 
 /// A server's name; empty for the user's default server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ServerName(pub String);
+pub struct ServerName(pub Arc<str>);
 
 /// One server of one user. Written `alice/` (default) or `alice/training` (named).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,7 +30,7 @@ pub struct ServerId {
 impl ServerId {
     /// The server `name` of `user`; an empty name means the default server.
     pub fn new(user: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { user: UserName(user.into()), name: ServerName(name.into()) }
+        Self { user: UserName(user.into().into()), name: ServerName(name.into().into()) }
     }
 }
 

@@ -74,7 +74,7 @@ impl AddressBook {
         if name.contains('@') {
             return Some(name.to_owned());
         }
-        let user = UserName(name.to_owned());
+        let user = UserName(name.into());
         self.sources.iter().find_map(|source| match source {
             AddressSource::Hub(_) => None,
             AddressSource::Map(path) => mapped(path, &user),
@@ -127,7 +127,7 @@ pub fn zone_of(owner: &Server) -> Option<TimeZone> {
 fn mapped(path: &PathBuf, user: &UserName) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let map: BTreeMap<String, String> = toml::from_str(&text).ok()?;
-    map.get(&user.0).cloned()
+    map.get(&*user.0).cloned()
 }
 
 /// A name that cannot stand before the `@` gives no address; where it holds one already, it is one.
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_user_is_asked_for_once_in_ten_minutes_with_or_without_an_address() {
         let (asked, at) = (Asked::default(), |s| Timestamp::from_second(s).unwrap());
-        let nora = UserName("nora".to_owned());
+        let nora = UserName("nora".into());
         assert_eq!(asked.recall(&nora, at(0)), None);
         asked.remember(&nora, None, at(0));
         assert_eq!(asked.recall(&nora, at(599)), Some(None));
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn a_name_that_cannot_stand_in_an_address_has_none() {
         let template = "{user}@example.org";
-        assert_eq!(filled(template, &UserName("ada.l".to_owned())).unwrap(), "ada.l@example.org");
+        assert_eq!(filled(template, &UserName("ada.l".into())).unwrap(), "ada.l@example.org");
         for name in ["", "a b", "a@b", "a\r\nBcc: x", "<a>", "a,b"] {
-            assert_eq!(filled(template, &UserName(name.to_owned())), None, "{name}");
+            assert_eq!(filled(template, &UserName(name.into())), None, "{name}");
         }
     }
 }

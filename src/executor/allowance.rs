@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn owner(name: &str) -> UserName {
-        UserName(name.to_owned())
+        UserName(name.into())
     }
 
     #[test]

@@ -190,7 +190,7 @@ fn keep(
     if started.is_some_and(|started| known.is_some_and(|known| known != started)) {
         return Err(Refusal::Restarted);
     }
-    let giver = if wish.as_admin { Giver::Admin(UserName(wish.by.clone())) } else { Giver::Owner };
+    let giver = if wish.as_admin { Giver::Admin(UserName(wish.by.as_str().into())) } else { Giver::Owner };
     if wish.as_admin && wish.reason.is_none() {
         return Err(Refusal::Keep(KeepRefused::ReasonMissing));
     }

@@ -89,7 +89,7 @@ impl Post {
     ) -> Option<String> {
         let name = &exempted.exemption.owner;
         let servers = seen.sessions.iter().flatten().map(|session| &session.server);
-        match servers.into_iter().find(|server| server.id.user.0 == *name) {
+        match servers.into_iter().find(|server| *server.id.user.0 == **name) {
             Some(server) => self.address(server, observer, now).await,
             None => self.addresses.of_name(name),
         }

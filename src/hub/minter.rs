@@ -93,7 +93,7 @@ impl TokenMinter {
     }
 
     async fn mint(&self, id: &ServerId) -> Result<SecretString, HubError> {
-        let user = id.user.0.as_str();
+        let user = &*id.user.0;
         if user.is_empty() || user.contains('/') || id.name.0.contains('/') {
             return Err(HubError::NoScope(id.to_string()));
         }

@@ -34,7 +34,7 @@ impl Stopper {
 
     /// Stops a server, once. After an error nobody knows whether the stop happened: look again.
     pub async fn stop(&self, id: &ServerId, afterwards: Afterwards) -> Result<StopAnswer, HubError> {
-        let (user, name) = (id.user.0.as_str(), id.name.0.as_str());
+        let (user, name) = (&*id.user.0, &*id.name.0);
         if user.is_empty() {
             return Err(HubError::BadName(id.to_string()));
         }

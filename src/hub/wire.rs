@@ -10,9 +10,7 @@ use url::Url;
 
 use super::json::{self, Fields};
 use super::spawner;
-use crate::domain::{
-    CHOSEN, IntentKeys, LONGEST_LABEL, Server, ServerId, ServerName, SpawnerState, UserName,
-};
+use crate::domain::{CHOSEN, IntentKeys, LONGEST_LABEL, Server, ServerId, ServerName, SpawnerState};
 
 /// A user and what belongs to all of the user's servers.
 pub(super) struct Owner {
@@ -107,7 +105,7 @@ impl Owner {
         }
         let state = model.get("state");
         let server = Server {
-            id: ServerId { user: UserName(self.name.clone()), name: ServerName(name.to_owned()) },
+            id: ServerId::new(self.name.as_str(), name),
             groups: self.groups.clone().unwrap_or_default(),
             admin: self.admin,
             profile: profile(&model, state),

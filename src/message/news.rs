@@ -148,7 +148,7 @@ fn why(recovery: &Recovery, owner: &UserName, zone: &TimeZone) -> String {
         Recovery::Used => "It is in use again, or may rest for longer than before.".to_owned(),
         Recovery::Kept { by, until } => {
             let who =
-                if *by == owner.0 { "You keep".to_owned() } else { format!("{} keeps", foreign::name(by)) };
+                if **by == *owner.0 { "You keep".to_owned() } else { format!("{} keeps", foreign::name(by)) };
             format!("{who} it until {}.", measures::instant_in_words(*until, zone))
         }
         Recovery::Declared(until) => {

@@ -157,7 +157,7 @@ fn kernels_that_are_shut_down_are_named_and_the_server_stays() {
     insta::assert_snapshot!(
         "kernels_stopped",
         shown(Wording::default().stopped(&StoppedNotice {
-            owner: UserName("alice".to_owned()),
+            owner: UserName("alice".into()),
             session: kernels.sessions[0].clone(),
             warned_at: at("10:10:02"),
             stopped_at: at("11:12:00"),
@@ -192,7 +192,7 @@ fn a_reminder() {
 #[test]
 fn a_stop() {
     insta::assert_snapshot!(shown(Wording::default().stopped(&StoppedNotice {
-        owner: UserName("alice".to_owned()),
+        owner: UserName("alice".into()),
         session: session(ServerId::new("alice", "training")),
         warned_at: at("10:10:02"),
         stopped_at: at("11:12:00"),
@@ -270,7 +270,7 @@ fn a_warning_that_was_taken_back() {
     let withdrawn = |server, why| WithdrawnSession { server, deadline: at("11:10:37"), why };
     let kept = Recovery::Kept { by: "bob".to_owned(), until: at("19:00:00") };
     insta::assert_snapshot!(shown(Wording::default().withdrawn(&WithdrawnNotice {
-        owner: UserName("alice".to_owned()),
+        owner: UserName("alice".into()),
         sessions: vec![
             withdrawn(ServerId::new("alice", ""), Recovery::Used),
             withdrawn(ServerId::new("alice", "training"), kept),
@@ -293,7 +293,7 @@ fn each_recovery_has_its_sentence() {
         let session =
             WithdrawnSession { server: ServerId::new("alice", "training"), deadline: at("11:10:37"), why };
         let notice = WithdrawnNotice {
-            owner: UserName("alice".to_owned()),
+            owner: UserName("alice".into()),
             sessions: vec![session],
             zone: TimeZone::UTC,
             page: None,
@@ -314,7 +314,7 @@ fn a_cell_that_has_waited_for_nine_hours() {
         since,
     };
     let notice = WaitingNotice {
-        owner: UserName("alice".to_owned()),
+        owner: UserName("alice".into()),
         kernels: vec![kernel(Some("work/<wait>.ipynb"), "training", at("01:10:00"))],
         zone: TimeZone::UTC,
         page: None,

@@ -96,9 +96,9 @@ fn text(glob: &GlobMatcher) -> &str {
 /// The patterns that match nothing of what there is.
 fn unmatched(matches: &Match, sessions: &[Session], models: &[String]) -> Vec<RuleOddity> {
     let known = |field: &str, glob: &GlobMatcher| match field {
-        "users" => sessions.iter().any(|s| glob.is_match(&s.server.id.user.0)),
+        "users" => sessions.iter().any(|s| glob.is_match(&*s.server.id.user.0)),
         "groups" => sessions.iter().flat_map(|s| &s.server.groups).any(|group| glob.is_match(group)),
-        "servers" => sessions.iter().any(|s| glob.is_match(&s.server.id.name.0)),
+        "servers" => sessions.iter().any(|s| glob.is_match(&*s.server.id.name.0)),
         "profiles" => sessions.iter().filter_map(|s| s.server.profile.as_ref()).any(|p| glob.is_match(p)),
         _ => models.iter().any(|model| glob.is_match(model)),
     };

@@ -135,7 +135,7 @@ pub fn keep(
         Giver::Admin(name) => name,
     };
     let reason = reason.map(ToOwned::to_owned);
-    Ok(Keep { until: later(now, length), by: by.0.clone(), at: now, reason, cost })
+    Ok(Keep { until: later(now, length), by: by.to_string(), at: now, reason, cost })
 }
 
 /// What a keep of this length would take of the owner's budget, or why it is not to be had.

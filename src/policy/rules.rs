@@ -132,9 +132,9 @@ impl Match {
     pub fn meets(&self, session: &Session) -> bool {
         let server = &session.server;
         let models = || session.gpus.iter().flatten().map(|gpu| gpu.model.as_str());
-        any(self.users.as_deref(), [server.id.user.0.as_str()])
+        any(self.users.as_deref(), [&*server.id.user.0])
             && any(self.groups.as_deref(), server.groups.iter().map(String::as_str))
-            && any(self.servers.as_deref(), [server.id.name.0.as_str()])
+            && any(self.servers.as_deref(), [&*server.id.name.0])
             && any(self.profiles.as_deref(), server.profile.as_deref())
             && any(self.gpu_models.as_deref(), models())
             && self.labels.as_ref().is_none_or(|wanted| {

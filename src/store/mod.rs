@@ -212,7 +212,7 @@ fn load_state(connection: &Connection, path: &Path, ledger: &mut Ledger) -> Resu
             "lifted" => ledger.lifted = Some(parse(path, &key, &json)?),
             other => {
                 if let Some(owner) = other.strip_prefix(KEEPS) {
-                    ledger.keeps.insert(UserName(owner.to_owned()), parse(path, &key, &json)?);
+                    ledger.keeps.insert(UserName(owner.into()), parse(path, &key, &json)?);
                 }
             }
         }

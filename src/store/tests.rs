@@ -163,5 +163,5 @@ fn letters_are_counted_by_their_moment_not_by_the_servers_in_them() {
     store.log(&two_in_one).unwrap();
     store.log(&others).unwrap();
     let counted = store.moments_of(&["warned", "reminded"], at(50)).unwrap();
-    assert_eq!(counted, [(UserName("nora".to_owned()), 2)].into());
+    assert_eq!(counted, [(UserName("nora".into()), 2)].into());
 }

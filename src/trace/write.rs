@@ -45,8 +45,8 @@ fn line(value: &impl serde::Serialize) -> String {
 fn server(session: &Session) -> wire::Server {
     let server = &session.server;
     wire::Server {
-        user: server.id.user.0.clone(),
-        server: server.id.name.0.clone(),
+        user: server.id.user.to_string(),
+        server: server.id.name.to_string(),
         groups: server.groups.clone(),
         admin: server.admin,
         profile: server.profile.clone(),

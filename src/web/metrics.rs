@@ -150,8 +150,11 @@ fn by_user(status: &Status, registry: &mut Registry) {
     for known in status.last.iter().flat_map(|last| &last.sessions) {
         let id = &known.session.server.id;
         let verdict = reasons::verdict_word(&known.decision.judgement.verdict);
-        let labels =
-            vec![("user", id.user.0.clone()), ("server", id.name.0.clone()), ("verdict", verdict.to_owned())];
+        let labels = vec![
+            ("user", id.user.to_string()),
+            ("server", id.name.to_string()),
+            ("verdict", verdict.to_owned()),
+        ];
         cards.get_or_create(&labels).set(i64::try_from(known.cards()).unwrap_or(i64::MAX));
     }
     registry.register("session_cards", "Cards that a session holds, with its verdict", cards);

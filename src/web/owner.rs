@@ -41,7 +41,7 @@ struct One {
 pub async fn mine(State(app): State<Shared>, guest: Guest) -> Response {
     let flash = flash(&app, &guest);
     let view = app.board.read(|status| {
-        let user = UserName(guest.visitor.name.clone());
+        let user = UserName(guest.visitor.name.as_str().into());
         let (from, to) = (ServerId { user: user.clone(), name: Default::default() }, &user);
         let last = status.last.as_ref();
         let sessions = last.iter().flat_map(|last| {

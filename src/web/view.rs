@@ -104,8 +104,8 @@ impl SessionView {
             title: pages::server(id),
             user: pages::name(&id.user.0),
             server: pages::name(&id.name.0),
-            raw_user: id.user.0.clone(),
-            raw_server: id.name.0.clone(),
+            raw_user: id.user.to_string(),
+            raw_server: id.name.to_string(),
             started: known.session.server.started.map(|at| at.to_string()),
             path: pages::session_path(id),
             own: visitor.owns(id),
@@ -145,7 +145,7 @@ impl KeepForm {
         let id = &known.session.server.id;
         let policy = status.policy.as_ref().filter(|_| visitor.may_keep(id))?;
         let own = visitor.owns(id);
-        let giver = if own { Giver::Owner } else { Giver::Admin(UserName(visitor.name.clone())) };
+        let giver = if own { Giver::Owner } else { Giver::Admin(UserName(visitor.name.as_str().into())) };
         let zone = status.zone();
         let offers = status.last.as_ref()?.offers(known, policy, &giver, now);
         let choice = |choice: &policy::Choice| Choice {

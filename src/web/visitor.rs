@@ -38,7 +38,7 @@ impl Visitor {
 
     /// Whether this is their own server.
     pub fn owns(&self, server: &ServerId) -> bool {
-        self.is_user && self.name == server.user.0
+        self.is_user && *self.name == *server.user.0
     }
 
     /// Whether they may see everybody's sessions.

@@ -9,7 +9,7 @@ fn account_model(name: &str, last_activity: &str) -> Value {
 }
 
 fn name(name: &str) -> UserName {
-    UserName(name.to_owned())
+    UserName(name.into())
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn only_the_wanted_of_all_users_without_a_server_are_kept() {
         .await;
     let before: jiff::Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
     let accounts = hub(&server).inactive_users(|a| a.last_activity < Some(before)).await.unwrap();
-    let names: Vec<_> = accounts.wanted.iter().map(|account| account.name.0.as_str()).collect();
+    let names: Vec<_> = accounts.wanted.iter().map(|account| &*account.name.0).collect();
     assert_eq!((names, accounts.seen, accounts.troubles), (vec!["ann", "c d"], 3, vec![]));
 }
 

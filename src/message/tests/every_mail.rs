@@ -68,7 +68,7 @@ impl Case {
 
     fn mails(&self) -> Vec<(&'static str, Result<Mail, WordingError>)> {
         let (words, zone, page) = (Wording::default(), self.zone(), self.owner().page);
-        let owner = || UserName(self.user.clone());
+        let owner = || UserName(self.user.as_str().into());
         let kernel = |server| WaitingKernel {
             server,
             kernel: "5e1f".to_owned(),

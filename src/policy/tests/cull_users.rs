@@ -9,7 +9,7 @@ fn cull() -> CullUsers {
 
 fn away(days: i64) -> Account {
     Account {
-        name: UserName("alice".to_owned()),
+        name: UserName("alice".into()),
         admin: false,
         last_activity: Some(now() - SignedDuration::from_hours(24 * days)),
         created: None,
@@ -61,7 +61,7 @@ fn whoever_keeps_a_session_stays_even_when_it_is_gone() {
     };
     let granted = |until| {
         let grant = Grant { server: ServerId::new("alice", "a"), keep: keep(until) };
-        Ledger { keeps: [(UserName("alice".to_owned()), vec![grant])].into(), ..Ledger::default() }
+        Ledger { keeps: [(UserName("alice".into()), vec![grant])].into(), ..Ledger::default() }
     };
     let (later, earlier) = (now() + hours(1), now() - hours(1));
     for ledger in [recorded(later), granted(later)] {

@@ -16,7 +16,7 @@ fn day() -> Day {
 }
 
 fn admin() -> Giver {
-    Giver::Admin(crate::domain::UserName("root".to_owned()))
+    Giver::Admin(crate::domain::UserName("root".into()))
 }
 
 impl Day {

@@ -75,8 +75,8 @@ fn wanted(query: &LogQuery, limit: u32) -> Wanted {
     // Without a slash all servers of a person are meant.
     let one = query.server.contains('/');
     Wanted {
-        user: server.as_ref().map(|id| id.user.0.clone()),
-        server: server.filter(|_| one).map(|id| id.name.0),
+        user: server.as_ref().map(|id| id.user.to_string()),
+        server: server.filter(|_| one).map(|id| id.name.to_string()),
         event: given(&query.event),
         before: query.before.parse().ok(),
         limit,
