@@ -17,6 +17,9 @@ use crate::telemetry::prometheus::Workload;
 /// be the same card.
 const SHARED: &str = ".shared";
 
+/// Under which name rules match a pod's priority class, as its specification calls it.
+const PRIORITY_CLASS: &str = "priorityClassName";
+
 /// The pods of sessions, where a cluster is watched.
 #[derive(Debug, Default)]
 pub struct Pods {
@@ -86,8 +89,10 @@ impl Pods {
         };
         server.spawner.host.clone_from(&pod.node);
         server.spawner.pod_uid = Some(pod.uid.clone());
-        for (key, value) in pod.labels.iter().chain(&pod.annotations) {
-            server.labels.entry(key.clone()).or_insert_with(|| value.clone());
+        let class = pod.priority_class.iter().map(|class| (PRIORITY_CLASS, class));
+        let labels = pod.labels.iter().chain(&pod.annotations).map(|(key, value)| (key.as_str(), value));
+        for (key, value) in labels.chain(class) {
+            server.labels.entry(key.to_owned()).or_insert_with(|| value.clone());
         }
     }
 

@@ -77,6 +77,7 @@ async fn sessions_are_what_the_hub_and_their_pods_agree_on() {
     let mut none = server_pod("ann", 0);
     none["metadata"]["labels"]["team"] = json!("vision");
     none["metadata"]["annotations"]["example.org/project"] = json!("tides");
+    none["spec"]["priorityClassName"] = json!("research");
     api.create("hub", none).await;
     api.create("hub", server_pod("bob", 1)).await;
     api.create("hub", server_pod("eve", 1)).await;
@@ -98,7 +99,8 @@ async fn sessions_are_what_the_hub_and_their_pods_agree_on() {
     assert_eq!(ann.gpus, Ok(Vec::new()), "her pod asks for no card, whether or not cards can be read");
     assert_eq!(ann.server.spawner.host.as_deref(), Some("gpu-1"));
     let labels: Vec<(&str, &str)> = ann.server.labels.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    assert_eq!(labels, [("example.org/project", "tides"), ("team", "vision")]);
+    let expected = [("example.org/project", "tides"), ("priorityClassName", "research"), ("team", "vision")];
+    assert_eq!(labels, expected);
     assert!(session(&seen, "bob").gpus.is_err(), "his pod asks for one, and no card can be read");
     let other = "the Hub says that it runs in the pod hub/jupyter-eve, whose annotations name eve/";
     assert_eq!(why(&seen, "mallory"), other);

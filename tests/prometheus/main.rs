@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a failed test should stop at once")]
 
+#[path = "../certificates/mod.rs"]
+mod certificates;
 mod demand;
+mod secured;
 #[allow(dead_code, reason = "the bench uses more of it")]
 mod servers;
 

@@ -139,7 +139,7 @@ impl Server {
         let child = match kind {
             Kind::Prometheus => {
                 back_fill(folder.path(), history);
-                prometheus(folder.path(), &config, port)
+                prometheus(folder.path(), &config, port, &[])
             }
             Kind::VictoriaMetrics => victoria(folder.path(), &config, port),
         };
@@ -198,8 +198,33 @@ fn back_fill(folder: &Path, history: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-fn prometheus(folder: &Path, config: &Path, port: u16) -> Child {
+/// A Prometheus that speaks only TLS, only to those with a certificate of the authority in `room`, and asks for
+/// the user `culler` with the password `test`.
+pub fn secured(room: &Path) -> Option<Server> {
+    if !installed("prometheus") {
+        eprintln!("skipped: prometheus is not installed (tests/make-prometheus.sh)");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (config, web) = (folder.path().join("scrape.yml"), folder.path().join("web.yml"));
+    std::fs::write(&config, scrape_config(None, Kind::Prometheus)).unwrap();
+    let file = |name: &str| room.join(name).display().to_string();
+    // The hash of "test" is the one in Prometheus' own guide to basic authentication.
+    let (cert, key, ca) = (file("good.pem"), file("good.key"), file("ca.pem"));
+    let text = format!(
+        "tls_server_config: {{cert_file: {cert}, key_file: {key}, client_ca_file: {ca}, \
+         client_auth_type: RequireAndVerifyClientCert}}\n\
+         basic_auth_users: {{culler: $2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay}}\n"
+    );
+    std::fs::write(&web, text).unwrap();
+    let port = free_port();
+    let child = prometheus(folder.path(), &config, port, &[&format!("--web.config.file={}", web.display())]);
+    Some(Server { url: format!("https://127.0.0.1:{port}"), child, _folder: folder })
+}
+
+fn prometheus(folder: &Path, config: &Path, port: u16, more: &[&str]) -> Child {
     Command::new("prometheus")
+        .args(more)
         .arg(format!("--config.file={}", config.display()))
         .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
         .arg("--storage.tsdb.retention.time=10y")

@@ -7,7 +7,10 @@ const WORDS: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromError {
     /// No answer.
-    #[error("Prometheus at {host} cannot be reached: {why}; check [telemetry.prometheus] url")]
+    #[error(
+        "Prometheus at {host} cannot be reached: {why}; check [telemetry.prometheus] url, and for https ca_file (whom \
+         we trust) and cert_file with key_file (where it lets in only those it knows)"
+    )]
     Unreachable {
         /// Which server.
         host: String,
