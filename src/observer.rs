@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::domain::{GpuSample, Pod, Server, ServerId, SpawnerState, UserName};
+use crate::domain::{GpuSample, Pod, Sentences, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, Listing};
 use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
@@ -152,8 +152,9 @@ impl Observer {
         let table = ProcessTable::read().ok();
         let cpu = self.cpu.measure(&cards, &self.running, now);
         self.keep_running_here(&servers, &cards);
+        let mut sentences = Sentences::default();
         let mut sessions: Vec<Session> =
-            servers.into_iter().map(|server| self.unasked(server, &cards, &cpu)).collect();
+            servers.into_iter().map(|server| self.unasked(server, &cards, &cpu, &mut sentences)).collect();
         let slow = self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
         let waiting = match waiting {
             None => self.pods.queue(&sessions),
@@ -199,8 +200,14 @@ impl Observer {
     }
 
     /// A session whose kernels were not asked (yet).
-    fn unasked(&self, mut server: Box<Server>, cards: &Cards, cpu: &BTreeMap<ServerId, f64>) -> Session {
-        let gpus = self.cards_of(&server, cards);
+    fn unasked(
+        &self,
+        mut server: Box<Server>,
+        cards: &Cards,
+        cpu: &BTreeMap<ServerId, f64>,
+        sentences: &mut Sentences,
+    ) -> Session {
+        let gpus = self.cards_of(&server, cards).map_err(|why| sentences.shared(&why));
         if gpus.is_err() {
             server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
         }
@@ -210,7 +217,7 @@ impl Observer {
             Err(_) => "not asked: its cards are not known",
         };
         let cpu = cpu.get(&server.id).copied();
-        Session { server, jupyter: Err(why.to_owned()), gpus, cpu, holds: Vec::new() }
+        Session { server, jupyter: Err(sentences.shared(why)), gpus, cpu, holds: Vec::new() }
     }
 
     /// The cards of one server, where everything that knows of them agrees.

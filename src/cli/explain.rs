@@ -8,7 +8,7 @@ use super::look::{Look, look};
 use super::{Format, say, say_json};
 use crate::domain::{Jupyter, ServerId};
 use crate::message::{bytes_in_words, intent, power, reasons};
-use crate::policy::{CardEvidence, ClockMove, Decision, Limits, Record, Session, Watch, limits_of};
+use crate::policy::{CardEvidence, ClockMove, Decision, Limits, Record, Session, Watch, Why, limits_of};
 use crate::settings::Sources;
 
 /// Explains one session; `false` where there is none such.
@@ -132,9 +132,9 @@ fn card_words(card: &CardEvidence, now: Timestamp) -> String {
     )
 }
 
-fn jupyter(jupyter: Result<&Jupyter, &String>, now: Timestamp) -> Lines {
+fn jupyter(jupyter: Result<&Jupyter, &Why>, now: Timestamp) -> Lines {
     let Jupyter { last_activity, connections, kernels, terminals } = match jupyter {
-        Err(why) => return vec![line("kernels", why)],
+        Err(why) => return vec![line("kernels", &**why)],
         Ok(jupyter) => jupyter,
     };
     let mut lines = vec![

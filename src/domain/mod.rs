@@ -9,6 +9,7 @@ mod intent;
 mod jupyter;
 mod pod;
 mod queue;
+mod sentences;
 mod server;
 
 pub use account::Account;
@@ -18,4 +19,5 @@ pub use intent::{CHOSEN, Intent, IntentKeys, LONGEST_LABEL, Unreadable};
 pub use jupyter::{Jupyter, Kernel, KernelState, Terminal};
 pub use pod::{Phase, Pod, PodName, Want};
 pub use queue::{Queue, QueueLine};
+pub use sentences::Sentences;
 pub use server::{Afterwards, Server, SpawnerState};

@@ -12,7 +12,7 @@ use super::told::tenants;
 use super::{Observer, address, disown};
 use crate::domain::{Jupyter, Server, ServerId};
 use crate::hub::HubError;
-use crate::policy::Session;
+use crate::policy::{Session, Why};
 use crate::telemetry::ProcessTable;
 use crate::telemetry::agents::Ask;
 
@@ -30,7 +30,7 @@ impl Observer {
         running.push((id.clone(), server.spawner.clone()));
         let (tenants, only) = (tenants([&server].into_iter()), self.homes.only(&server));
         let cards = self.source.look_fresh(&running, &tenants, only, moment.now()).await;
-        let gpus = self.cards_of(&server, &cards);
+        let gpus = self.cards_of(&server, &cards).map_err(Why::from);
         let table = ProcessTable::read().ok();
         let (jupyter, _) = self.ask(&server, table.as_ref(), moment).await;
         let holds = cards.holds_of(id, jupyter.as_ref().ok());
@@ -43,14 +43,14 @@ impl Observer {
         server: &Server,
         table: Option<&ProcessTable>,
         moment: Moment,
-    ) -> (Result<Jupyter, String>, SignedDuration) {
+    ) -> (Result<Jupyter, Why>, SignedDuration) {
         let began = moment.now();
         let Asked { jupyter, left_trace, dated } = self.kernels.ask(server, table, &self.pods).await;
         if left_trace {
             self.footprints(|footprints| footprints.left(server, began, moment.now()));
         }
         let behind = moment.behind(dated);
-        (jupyter.map(|jupyter| corrected(jupyter, behind)), behind)
+        (jupyter.map(|jupyter| corrected(jupyter, behind)).map_err(Why::from), behind)
     }
 
     /// The processes of a server, wherever they are, as they are now.
@@ -88,7 +88,7 @@ impl Observer {
     }
 
     /// The kernels of a server as they are now.
-    pub async fn kernels(&self, server: &Server, now: Timestamp) -> Result<Jupyter, String> {
+    pub async fn kernels(&self, server: &Server, now: Timestamp) -> Result<Jupyter, Why> {
         let table = ProcessTable::read().ok();
         self.ask(server, table.as_ref(), Moment { at: now, began: Instant::now() }).await.0
     }

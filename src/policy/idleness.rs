@@ -241,7 +241,7 @@ fn unreadable_kernels(session: &Session, policy: &Policy) -> Option<UnknownReaso
         Err(why) => return Some(UnknownReason::Kernels(why.clone())),
     };
     if jupyter.terminals.iter().any(|terminal| terminal.last_activity.is_none()) {
-        return Some(UnknownReason::Kernels("a terminal has no last_activity".to_owned()));
+        return Some(UnknownReason::Kernels("a terminal has no last_activity".into()));
     }
     jupyter.kernels.iter().find_map(|kernel| match &kernel.state {
         KernelState::Other(state) => Some(UnknownReason::KernelState(state.clone())),

@@ -42,7 +42,7 @@ pub use plan::{Action, Decision, HeldBack, Plan};
 pub use planner::plan;
 pub use rules::{Exemption, Match, Overrides, Rule, pattern};
 pub use schedule::{Days, StopHours};
-pub use snapshot::{Session, Snapshot};
+pub use snapshot::{Session, Snapshot, Why};
 pub use target::{KernelDoubt, KernelName, Manner, Target, to_interrupt, without_interrupt};
 pub use verdict::{
     BusyReason, Clocks, Idle, IdleKind, Judgement, LimitKind, ProtectedReason, UnknownReason, Verdict,

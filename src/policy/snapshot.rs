@@ -1,5 +1,7 @@
 //! What was observed at one instant. Parts of it may be missing; a missing part says why.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::domain::{GpuSample, Hold, Jupyter, Queue, Server};
@@ -19,15 +21,18 @@ pub struct Snapshot {
     pub waiting: Option<Queue>,
 }
 
+/// Why something is not known. Thousands of sessions may share the words.
+pub type Why = Arc<str>;
+
 /// A running server together with the cards it holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     /// The Hub's record; thousands of these are moved about, hence the box.
     pub server: Box<Server>,
     /// What the single-user server said, or why it could not be asked.
-    pub jupyter: Result<Jupyter, String>,
+    pub jupyter: Result<Jupyter, Why>,
     /// Its cards (`Ok` and empty: read, and it holds none), or why they are not known.
-    pub gpus: Result<Vec<GpuSample>, String>,
+    pub gpus: Result<Vec<GpuSample>, Why>,
     /// Cores its processes used since the last observation.
     pub cpu: Option<f64>,
     /// What of it holds memory on its cards, as far as that is known.

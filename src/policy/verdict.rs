@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Declared, UseSign, Waiting};
+use super::{Declared, UseSign, Waiting, Why};
 use crate::domain::{GpuId, Intent};
 
 /// What a session is taken for.
@@ -87,11 +87,11 @@ pub enum UnknownReason {
     /// The Hub is doing something with the server.
     Pending(String),
     /// Its cards are not known.
-    Cards(String),
+    Cards(Why),
     /// One of its cards cannot be read.
     Card(GpuId, String),
     /// Kernels and terminals could not be asked.
-    Kernels(String),
+    Kernels(Why),
     /// A kernel says something that is neither work nor rest.
     KernelState(String),
     /// The session is younger than `warm_up`.

@@ -207,15 +207,15 @@ fn given_keep(wire: wire::Keep) -> Result<GivenKeep, String> {
 
 fn session(wire: wire::Server, telemetry_down: Option<&str>) -> Result<Session, String> {
     let gpus = match (wire.gpus, telemetry_down) {
-        (_, Some(why)) => Err(why.to_owned()),
-        (None, None) => Err("the cards of the session are not known".to_owned()),
+        (_, Some(why)) => Err(why.into()),
+        (None, None) => Err("the cards of the session are not known".into()),
         (Some(gpus), None) => Ok(gpus.into_iter().map(sample).collect::<Result<_, _>>()?),
     };
     Ok(Session {
         jupyter: wire
             .jupyter
             .and_then(jupyter)
-            .ok_or_else(|| "the single-user server could not be read".to_owned()),
+            .ok_or_else(|| "the single-user server could not be read".into()),
         gpus,
         holds: wire.holds.into_iter().map(hold).collect(),
         cpu: wire.cpu.filter(|cores| cores.is_finite()),

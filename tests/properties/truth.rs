@@ -200,8 +200,8 @@ impl Truth {
                 spawner: SpawnerState::default(),
                 path: String::new(),
             }),
-            jupyter: if self.kernels_readable { Ok(jupyter) } else { Err("refused".to_owned()) },
-            gpus: if self.cards_readable { Ok(gpus) } else { Err("down".to_owned()) },
+            jupyter: if self.kernels_readable { Ok(jupyter) } else { Err("refused".into()) },
+            gpus: if self.cards_readable { Ok(gpus) } else { Err("down".into()) },
             holds: Vec::new(),
             cpu: Some(0.0),
         }

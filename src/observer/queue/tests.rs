@@ -73,7 +73,7 @@ fn session(user: &str, model: &str) -> Session {
             spawner: SpawnerState::default(),
             path: String::new(),
         }),
-        jupyter: Err(String::new()),
+        jupyter: Err("".into()),
         gpus: Ok(vec![card]),
         cpu: None,
         holds: Vec::new(),

@@ -121,7 +121,7 @@ fn a_freeze_holds_while_those_who_flipped_cannot_be_judged() {
     let mut day = frozen();
     day.run("10:40");
     for user in &mut day.sessions[5..] {
-        user.jupyter = Err("timed out".to_owned());
+        user.jupyter = Err("timed out".into());
     }
     day.run("10:50");
     assert_eq!((day.frozen_since(), day.stopped()), (Some(at("09:30")), 0));
@@ -173,7 +173,7 @@ fn a_blink_of_the_source_does_not_make_idle_sessions_turn_idle_again() {
     day.run("10:00");
     assert_eq!(day.frozen_since(), None, "they turned idle one after the other");
     let before: Vec<_> = day.sessions.iter().map(|user| user.jupyter.clone()).collect();
-    day.sessions.iter_mut().for_each(|user| user.jupyter = Err("the proxy restarts".to_owned()));
+    day.sessions.iter_mut().for_each(|user| user.jupyter = Err("the proxy restarts".into()));
     day.run("10:05");
     for (user, jupyter) in day.sessions.iter_mut().zip(before) {
         user.jupyter = jupyter;
@@ -188,7 +188,7 @@ fn sessions_that_worked_before_an_outage_and_rest_after_it_still_freeze() {
     day.works(12);
     day.run("09:00");
     let before: Vec<_> = day.sessions.iter().map(|user| user.gpus.clone()).collect();
-    day.sessions.iter_mut().for_each(|user| user.gpus = Err("down".to_owned()));
+    day.sessions.iter_mut().for_each(|user| user.gpus = Err("down".into()));
     day.run("09:30");
     for (user, gpus) in day.sessions.iter_mut().zip(before) {
         user.gpus = gpus;

@@ -21,7 +21,7 @@ fn cpu() -> CpuServers {
 fn without_card(policy: Policy) -> Day {
     let mut day = Day::of(&["alice"], policy);
     day.alice().gpus = Ok(Vec::new());
-    day.alice().jupyter = Err("not asked".to_owned());
+    day.alice().jupyter = Err("not asked".into());
     day
 }
 

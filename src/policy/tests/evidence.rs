@@ -207,8 +207,8 @@ fn an_hour_without_the_hub_is_a_gap() {
 fn cards_that_are_not_known_are_unknown_and_take_the_clock_along() {
     let mut day = Day::new();
     day.run("09:30");
-    day.alice().gpus = Err("the node does not answer".to_owned());
-    let reason = UnknownReason::Cards("the node does not answer".to_owned());
+    day.alice().gpus = Err("the node does not answer".into());
+    let reason = UnknownReason::Cards("the node does not answer".into());
     assert_eq!(day.verdict("10:30"), Verdict::Unknown(reason));
     assert_eq!(day.story(), [("warned", at("09:00")), ("unmarked", at("09:35")), ("withdrawn", at("09:40"))]);
 }

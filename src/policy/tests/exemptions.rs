@@ -63,7 +63,7 @@ fn an_exemption_costs_the_time_for_which_its_cards_rest() {
 fn time_in_which_nobody_watched_costs_nothing() {
     let mut day = day(None);
     day.run("08:30");
-    day.alice().gpus = Err("down".to_owned());
+    day.alice().gpus = Err("down".into());
     day.run("09:00");
     assert_eq!(day.exempted().idle(), mins(30));
 }

@@ -113,8 +113,8 @@ fn limits_of_never_are_never_reached() {
 #[test]
 fn kernels_that_cannot_be_asked_are_unknown() {
     let mut day = Day::new();
-    day.alice().jupyter = Err("connection refused".to_owned());
-    let reason = UnknownReason::Kernels("connection refused".to_owned());
+    day.alice().jupyter = Err("connection refused".into());
+    let reason = UnknownReason::Kernels("connection refused".into());
     assert_eq!(day.verdict("14:00"), Verdict::Unknown(reason));
 }
 
@@ -146,7 +146,7 @@ fn a_kernel_that_was_started_and_never_talked_to_rests() {
 fn where_kernels_may_not_be_asked_the_hubs_stamp_counts_as_use() {
     let mut day = Day::new();
     day.policy.kernels = KernelSource::HubOnly;
-    day.alice().jupyter = Err("not asked".to_owned());
+    day.alice().jupyter = Err("not asked".into());
     day.alice().server.last_activity = Some(at("08:40"));
     assert_eq!(day.verdict("09:35"), Verdict::Busy(BusyReason::Used(at("08:40"), Some(UseSign::Hub))));
     assert_eq!(idle_by(&day.verdict("09:40")), Some((LimitKind::Nobody, at("08:40"))));

@@ -42,7 +42,7 @@ fn who_is_at_work_is_at_work_whatever_was_declared() {
     let mut day = declares(&[("expected-duration", "4h")]);
     day.alice().works(true);
     assert!(matches!(day.verdict("10:00"), Verdict::Busy(BusyReason::Card(_))));
-    day.alice().gpus = Err("down".to_owned());
+    day.alice().gpus = Err("down".into());
     assert!(is_unknown(&day.verdict("11:00")));
 }
 

@@ -146,7 +146,7 @@ fn what_an_interrupt_brings_about_is_nobodys_use_and_everything_else_is() {
     assert_eq!(kernels[1].state, KernelState::Busy, "somebody works in the other kernel");
     assert_eq!(seen.jupyter.as_ref().unwrap().connections, 1);
 
-    after.jupyter = Err("refused".to_owned());
+    after.jupyter = Err("refused".into());
     assert!(without_interrupt(after, &before, &[named("k1")]).jupyter.is_err());
 }
 

@@ -180,7 +180,7 @@ fn a_warned_session_that_cannot_be_judged_at_its_deadline_is_left_alone_until_it
     let mut day = Day::new();
     day.run("09:55");
     let before = day.alice().jupyter.clone();
-    day.alice().jupyter = Err("timed out".to_owned());
+    day.alice().jupyter = Err("timed out".into());
     let decision = day.until("10:30");
     assert_eq!((decision.action, decision.held_back), (None, Some(HeldBack::Unknown)));
     day.alice().jupyter = before;
@@ -440,7 +440,7 @@ fn an_old_server_that_cannot_be_read_is_left_alone_whatever_the_admin_says() {
     let mut day = Day::new();
     day.policy.limits.max_age = Some(hours(12));
     day.policy.limits.max_age_even_if_busy = true;
-    day.alice().jupyter = Err("timed out".to_owned());
+    day.alice().jupyter = Err("timed out".into());
     assert!(is_unknown(&day.verdict("23:00")));
     assert_eq!(day.story(), []);
 }

@@ -51,7 +51,7 @@ fn a_time_when_the_source_could_not_be_asked_is_made_good_by_its_memory() {
     let mut day = Day::new();
     day.alice().card().past = Some(rest_after_work("07:00"));
     day.run("08:30");
-    let gpus = std::mem::replace(&mut day.alice().gpus, Err("no answer".to_owned()));
+    let gpus = std::mem::replace(&mut day.alice().gpus, Err("no answer".into()));
     assert!(!is_idle(&day.verdict("09:30")));
     day.alice().gpus = gpus;
     assert!(is_idle(&day.verdict("09:35")), "it has rested since eight, seen or not");

@@ -121,7 +121,7 @@ fn a_deadline_missed_in_the_hours_waits_for_the_next_opening() {
     assert_eq!(day.stopped(), 1, "warned at ten in Berlin, stopped at eleven");
     let mut day = Day::of(&["alice"], Policy { stop_hours: Some(office()), ..policy() });
     day.run("09:50");
-    day.alice().jupyter = Err("timed out".to_owned());
+    day.alice().jupyter = Err("timed out".into());
     day.run("17:30");
     day.alice().jupyter = session("alice").jupyter;
     let opening = at("2026-12-02T08:00:00+01:00");

@@ -92,10 +92,10 @@ fn whatever_shows_work_or_hides_the_wait_starts_it_anew() {
         ("another kernel", |s| s.kernel().id = "k2".to_owned(), "13:05"),
         ("CPU work", |s| s.cpu = Some(2.0), "13:00"),
         ("CPU not known", |s| s.cpu = None, "13:05"),
-        ("kernels not readable", |s| s.jupyter = Err("refused".to_owned()), "13:05"),
+        ("kernels not readable", |s| s.jupyter = Err("refused".into()), "13:05"),
         ("the card works", |s| s.works(true), "13:00"),
         ("the card was not watched", |s| s.card().covered = Duration::ZERO, "13:00"),
-        ("the cards are not known", |s| s.gpus = Err("down".to_owned()), "13:00"),
+        ("the cards are not known", |s| s.gpus = Err("down".into()), "13:00"),
     ] {
         let day = after(change);
         assert_eq!(day.story().first(), Some(&("warned", at(warned))), "{why}");

@@ -1,13 +1,13 @@
 //! What of the last cycle is kept for the pages. There may be thousands of servers without a card, so of
 //! those only a line is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::cycle::CycleReport;
-use crate::domain::{Pod, Queue, ServerId, UserName};
+use crate::domain::{Pod, Queue, Sentences, ServerId, UserName};
 use crate::executor::AddressBook;
 use crate::message::reasons;
 use crate::observer::Card;
@@ -137,7 +137,7 @@ impl Last {
         sessions.sort_unstable_by(|a, b| a.server.id.cmp(&b.server.id));
         decisions.sort_unstable_by(|a, b| a.server.cmp(&b.server));
         let mut decisions = decisions.into_iter().peekable();
-        let mut sentences = BTreeSet::new();
+        let mut sentences = Sentences::default();
         for session in sessions {
             let Some(decision) = decisions.next_if(|decision| decision.server == session.server.id) else {
                 continue;
@@ -220,21 +220,9 @@ impl Known {
 }
 
 impl Other {
-    fn of(
-        session: &Session,
-        decision: &Decision,
-        cpu_cores: f64,
-        sentences: &mut BTreeSet<Arc<str>>,
-    ) -> Self {
+    fn of(session: &Session, decision: &Decision, cpu_cores: f64, sentences: &mut Sentences) -> Self {
         let sentence = reasons::verdict(&decision.judgement.verdict);
-        let why = match sentences.get(sentence.as_str()) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let new: Arc<str> = sentence.into();
-                sentences.insert(Arc::clone(&new));
-                new
-            }
-        };
+        let why = sentences.shared(&sentence);
         Self {
             server: session.server.id.clone(),
             verdict: reasons::verdict_word(&decision.judgement.verdict),
