@@ -68,7 +68,7 @@ fn session<'a>(seen: &'a Observation, user: &str) -> &'a Session {
 }
 
 fn why(seen: &Observation, user: &str) -> String {
-    session(seen, user).gpus.clone().unwrap_err()
+    session(seen, user).gpus.clone().unwrap_err().to_string()
 }
 
 #[tokio::test]
