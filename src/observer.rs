@@ -25,7 +25,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{GpuSample, Pod, Sentences, Server, ServerId, SpawnerState, UserName};
 use crate::hub::{Hub, Listing};
-use crate::message::reasons;
 use crate::policy::{Session, Snapshot, Thresholds, is_active};
 use crate::telemetry::agents::Ask;
 use crate::telemetry::{DemandQuery, ProcessTable};
@@ -130,45 +129,22 @@ impl Observer {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         servers.iter_mut().for_each(|server| self.pods.complete(server));
-        self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
-        let mut cards = self
-            .source
-            .look(
-                ask,
-                &self.running,
-                &tenants(servers.iter().map(Box::as_ref)),
-                Some(&mut self.held),
-                moment.now(),
-            )
-            .await;
-        cards.devices.iter_mut().for_each(|card| card.workloads.retain(|one| !self.pods.is_gone(one)));
-        cards.note(servers.iter().map(Box::as_ref), &mut self.homes);
-        if complete {
-            self.homes.keep_only(&servers);
-        }
+        let cards = self.attribute(ask, &servers, complete, moment).await;
         troubles.extend(cards.troubles());
         troubles.extend(self.pods.troubles());
         let strangers = if complete { self.pods.strangers(&servers) } else { Vec::new() };
         let table = ProcessTable::read().ok();
         let cpu = self.cpu.measure(&cards, &self.running, now);
         self.keep_running_here(&servers, &cards);
-        let mut sentences = Sentences::default();
-        let mut sessions: Vec<Session> =
-            servers.into_iter().map(|server| self.unasked(server, &cards, &cpu, &mut sentences)).collect();
+        let mut sessions = self.unasked(servers, &cards, &cpu);
         let slow = self.ask_kernels(&mut sessions, table.as_ref(), moment).await;
         let waiting = match waiting {
             None => self.pods.queue(&sessions),
             Some(asked) => asked.map_err(|trouble| troubles.push(trouble)).ok(),
         };
-        if !hub_behind.is_zero() {
-            troubles.push(format!(
-                "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
-                reasons::length(hub_behind)
-            ));
-        }
-        for session in
-            sessions.iter_mut().filter(|session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty()))
-        {
+        troubles.extend(clocks::trouble(hub_behind));
+        let holding = |session: &&mut Session| session.gpus.as_ref().is_ok_and(|gpus| !gpus.is_empty());
+        for session in sessions.iter_mut().filter(holding) {
             session.holds = cards.holds_of(&session.server.id, session.jupyter.as_ref().ok());
         }
         Observation {
@@ -187,6 +163,26 @@ impl Observer {
         }
     }
 
+    /// Looks at the cards, and finds out who holds them.
+    async fn attribute(
+        &mut self,
+        ask: Ask,
+        servers: &[Box<Server>],
+        complete: bool,
+        moment: Moment,
+    ) -> Cards {
+        self.running = servers.iter().map(|server| (server.id.clone(), server.spawner.clone())).collect();
+        let tenants = tenants(servers.iter().map(Box::as_ref));
+        let look = self.source.look(ask, &self.running, &tenants, Some(&mut self.held), moment.now());
+        let mut cards = look.await;
+        cards.devices.iter_mut().for_each(|card| card.workloads.retain(|one| !self.pods.is_gone(one)));
+        cards.note(servers.iter().map(Box::as_ref), &mut self.homes);
+        if complete {
+            self.homes.keep_only(servers);
+        }
+        cards
+    }
+
     /// Forgets the servers that run on other machines, of which there may be thousands. Those of a user who
     /// also has one here stay, since with them it may be unsure whose a process is.
     fn keep_running_here(&mut self, servers: &[Box<Server>], cards: &Cards) {
@@ -199,25 +195,28 @@ impl Observer {
         self.running.shrink_to_fit();
     }
 
-    /// A session whose kernels were not asked (yet).
+    /// The sessions, before their kernels are asked.
     fn unasked(
         &self,
-        mut server: Box<Server>,
+        servers: impl IntoIterator<Item = Box<Server>>,
         cards: &Cards,
         cpu: &BTreeMap<ServerId, f64>,
-        sentences: &mut Sentences,
-    ) -> Session {
-        let gpus = self.cards_of(&server, cards).map_err(|why| sentences.shared(&why));
-        if gpus.is_err() {
-            server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
-        }
-        let why = match &gpus {
-            Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
-            Ok(_) => "not asked: a card of it works",
-            Err(_) => "not asked: its cards are not known",
+    ) -> Vec<Session> {
+        let mut sentences = Sentences::default();
+        let session = |mut server: Box<Server>| {
+            let gpus = self.cards_of(&server, cards).map_err(|why| sentences.shared(&why));
+            if gpus.is_err() {
+                server.contacts = Vec::new(); // nobody is written to about it, and there may be thousands
+            }
+            let why = match &gpus {
+                Ok(gpus) if gpus.is_empty() => "not asked: it holds no card",
+                Ok(_) => "not asked: a card of it works",
+                Err(_) => "not asked: its cards are not known",
+            };
+            let cpu = cpu.get(&server.id).copied();
+            Session { server, jupyter: Err(sentences.shared(why)), gpus, cpu, holds: Vec::new() }
         };
-        let cpu = cpu.get(&server.id).copied();
-        Session { server, jupyter: Err(sentences.shared(why)), gpus, cpu, holds: Vec::new() }
+        servers.into_iter().map(session).collect()
     }
 
     /// The cards of one server, where everything that knows of them agrees.

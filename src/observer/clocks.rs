@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{Jupyter, ServerId};
 use crate::hub::Dated;
+use crate::message::reasons;
 
 /// By how much the clocks run behind that do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,17 @@ pub(super) fn corrected(mut jupyter: Jupyter, behind: SignedDuration) -> Jupyter
         terminal.last_activity = later(terminal.last_activity, behind);
     }
     jupyter
+}
+
+/// What to say of a Hub whose clock runs behind by so much.
+pub(super) fn trouble(behind: SignedDuration) -> Option<String> {
+    let said = || {
+        format!(
+            "the Hub's clock runs {} behind this machine's: its stamps count as much later; set it right",
+            reasons::length(behind)
+        )
+    };
+    (!behind.is_zero()).then(said)
 }
 
 #[cfg(test)]
