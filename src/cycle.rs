@@ -119,7 +119,7 @@ impl Cycle {
         let told = |d: &Decision| {
             Some(Happening::to(&d.server, now, what(d)?, reasons::verdict(&d.judgement.verdict)))
         };
-        plan.decisions.iter().filter_map(told).collect()
+        plan.decisions.iter().map(Box::as_ref).filter_map(told).collect()
     }
 
     async fn execute(

@@ -118,7 +118,7 @@ fn idle_cards(report: &CycleReport, cost: &Cost) -> String {
     format!("{} idle sessions hold {} cards{price}{declared}", sessions().count(), models.len())
 }
 
-fn table(decisions: &[Decision]) -> Table {
+fn table(decisions: &[Box<Decision>]) -> Table {
     let mut table = Table::new();
     *table.style_mut() = UTF8_HORIZONTAL_ONLY;
     table.set_content_arrangement(ContentArrangement::Dynamic);

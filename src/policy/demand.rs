@@ -32,13 +32,13 @@ impl Policy {
 /// Takes back what is done for those who wait beyond what they need: of the sessions whose card serves a line, as
 /// many as wait in it, those already warned first, then the longest idle. The decisions come in that order: longest
 /// idle first.
-pub fn no_more_than_wait(decisions: &mut [Decision], ledger: &Ledger, queue: Option<&Queue>) {
+pub fn no_more_than_wait(decisions: &mut [Box<Decision>], ledger: &Ledger, queue: Option<&Queue>) {
     let Some(queue) = queue.filter(|_| decisions.iter().any(|d| d.judgement.for_demand())) else {
         return;
     };
     let needed: BTreeSet<ServerId> =
         queue.lines.iter().flat_map(|line| needed_for(line, decisions, ledger)).collect();
-    let spared = |d: &&mut Decision| d.judgement.for_demand() && goes(d) && !needed.contains(&d.server);
+    let spared = |d: &&mut Box<Decision>| d.judgement.for_demand() && goes(d) && !needed.contains(&d.server);
     for decision in decisions.iter_mut().filter(spared) {
         if warns(decision) || decision.action == Some(Action::Stop) {
             decision.action = None;
@@ -48,7 +48,7 @@ pub fn no_more_than_wait(decisions: &mut [Decision], ledger: &Ledger, queue: Opt
 }
 
 /// Whose cards a line needs, of those that are idle only because it waits.
-fn needed_for(line: &QueueLine, decisions: &[Decision], ledger: &Ledger) -> Vec<ServerId> {
+fn needed_for(line: &QueueLine, decisions: &[Box<Decision>], ledger: &Ledger) -> Vec<ServerId> {
     let is_warned = |d: &Decision| ledger.records.get(&d.server).is_some_and(|r| r.warning.is_some());
     let serve = || decisions.iter().filter(|d| goes(d) && line.is_served_by(&d.server));
     // Those that go anyway serve the waiting as well.

@@ -97,13 +97,13 @@ impl FreezeChange {
 }
 
 /// How many sessions hold cards; only these count for the brakes.
-pub fn holding(decisions: &[Decision]) -> usize {
+pub fn holding(decisions: &[Box<Decision>]) -> usize {
     decisions.iter().filter(|decision| decision.may_hold_cards).count()
 }
 
 /// Judges the share of sessions that turn idle in this cycle, and of those that once did together.
 pub fn freeze(
-    decisions: &[Decision],
+    decisions: &[Box<Decision>],
     snapshot: &Snapshot,
     ledger: &Ledger,
     policy: &Policy,
@@ -143,7 +143,7 @@ fn sees(ledger: &Ledger) -> bool {
 
 /// Everybody at one instant.
 struct Crowd<'a> {
-    decisions: &'a [Decision],
+    decisions: &'a [Box<Decision>],
     snapshot: &'a Snapshot,
     ledger: &'a Ledger,
     policy: &'a Policy,

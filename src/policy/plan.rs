@@ -10,7 +10,8 @@ use crate::domain::{Queue, ServerId};
 #[must_use]
 pub struct Plan {
     /// One for every session, in the order of the actions: longest idle first.
-    pub decisions: Vec<Decision>,
+    // Large values that are sorted and passed on: thousands in one piece would need a gap of that size each time.
+    pub decisions: Vec<Box<Decision>>,
     /// What happens to the brake.
     pub freeze: FreezeChange,
     /// Who waits for a card, by which it was planned; absent where that is not known.
@@ -104,6 +105,6 @@ impl Plan {
 
     /// The decision about one server.
     pub fn of(&self, server: &ServerId) -> Option<&Decision> {
-        self.decisions.iter().find(|decision| decision.server == *server)
+        self.decisions.iter().find(|decision| decision.server == *server).map(Box::as_ref)
     }
 }

@@ -23,7 +23,7 @@ pub fn plan(snapshot: &Snapshot, ledger: &Ledger, policy: &Policy, now: Timestam
     let queue = snapshot.waiting.as_ref();
     decisions.extend(here.map(|(session, record)| {
         let waiting = queue.map(|queue| queue.for_server(&session.server.id));
-        decide(session, record, waiting, policy, now)
+        Box::new(decide(session, record, waiting, policy, now))
     }));
     decisions.sort_unstable_by(|a, b| (idle_since(a), &a.server).cmp(&(idle_since(b), &b.server)));
     no_more_than_wait(&mut decisions, ledger, queue);
@@ -210,7 +210,7 @@ fn after_the_warning(warning: &Warning, limits: &Limits, policy: &Policy, now: T
 
 /// Takes back the stops that the brakes do not allow.
 fn brake(
-    decisions: &mut [Decision],
+    decisions: &mut [Box<Decision>],
     freeze: &FreezeChange,
     ledger: &Ledger,
     policy: &Policy,

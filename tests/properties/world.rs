@@ -196,7 +196,7 @@ impl World {
                 _ => _ = self.idle.remove(&decision.server),
             }
         }
-        let for_others = |d: &&Decision| d.judgement.for_demand() && d.action == Some(Action::Stop);
+        let for_others = |d: &&Box<Decision>| d.judgement.for_demand() && d.action == Some(Action::Stop);
         let taken = plan.decisions.iter().filter(for_others).count();
         assert!(taken <= self.waiting.unwrap_or(0) as usize, "{taken} are stopped for {:?}", self.waiting);
         let stops = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop)).count();

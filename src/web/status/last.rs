@@ -12,7 +12,7 @@ use crate::executor::AddressBook;
 use crate::message::reasons;
 use crate::observer::Card;
 use crate::policy::{
-    self, Decision, Freeze, FreezeChange, Giver, Grant, Keep, Ledger, Offers, Policy, Record, Session,
+    self, Decision, Freeze, FreezeChange, Giver, Grant, Keep, Ledger, Offers, Plan, Policy, Record, Session,
     Verdict,
 };
 
@@ -55,7 +55,7 @@ pub struct Known {
     /// As it was seen.
     pub session: Session,
     /// What was decided.
-    pub decision: Decision,
+    pub decision: Box<Decision>,
     /// What is remembered.
     pub record: Option<Record>,
     /// Whether it is idle and nobody could be told.
@@ -114,7 +114,7 @@ impl Last {
         match (report.snapshot.sessions, before) {
             (Ok(sessions), before) => {
                 drop(before); // there may be thousands, and here are as many new ones
-                last.take(sessions, report.plan.decisions, ledger, book, cpu_cores);
+                last.take(sessions, report.plan, ledger, book, cpu_cores);
             }
             (Err(_), Some(before)) => (last.sessions, last.others) = (before.sessions, before.others),
             (Err(_), None) => {}
@@ -125,7 +125,7 @@ impl Last {
     fn take(
         &mut self,
         mut sessions: Vec<Session>,
-        mut decisions: Vec<Decision>,
+        Plan { mut decisions, .. }: Plan,
         ledger: &Ledger,
         book: Option<&AddressBook>,
         cpu_cores: f64,
