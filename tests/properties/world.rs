@@ -196,8 +196,8 @@ impl World {
                 _ => _ = self.idle.remove(&decision.server),
             }
         }
-        let for_others = |d: &&Box<Decision>| d.judgement.for_demand() && d.action == Some(Action::Stop);
-        let taken = plan.decisions.iter().filter(for_others).count();
+        let for_others = |d: &&Decision| d.judgement.for_demand() && d.action == Some(Action::Stop);
+        let taken = plan.decisions.iter().map(Box::as_ref).filter(for_others).count();
         assert!(taken <= self.waiting.unwrap_or(0) as usize, "{taken} are stopped for {:?}", self.waiting);
         let stops = plan.decisions.iter().filter(|decision| decision.action == Some(Action::Stop)).count();
         assert!(!self.brakes || stops <= MOST_STOPS, "{stops} stops in one cycle");

@@ -136,6 +136,7 @@ impl Last {
         // Each decision is about one of the sessions, so in the same order they meet.
         sessions.sort_unstable_by(|a, b| a.server.id.cmp(&b.server.id));
         decisions.sort_unstable_by(|a, b| a.server.cmp(&b.server));
+        self.others.reserve_exact(decisions.len()); // what is too much goes back below
         let mut decisions = decisions.into_iter().peekable();
         let mut sentences = Sentences::default();
         for session in sessions {
