@@ -48,7 +48,8 @@ class GpuCuller:
             f'[telemetry.nvml]\nlibrary = "{self.library}"\n[store]\npath = "{folder}/gpu-culler.sqlite"\n'
             '[safety]\nmin_uptime = "1s"\n'
         )
-        flags = [f"--timeout={timeout}", f"--cull-every={every}"]
+        # Right after its own start it stops nobody; the second look does.
+        flags = [f"--timeout={timeout}", f"--cull-every={min(every, 2)}"]
         return [self.binary, "run", "--config", config, *flags], {"FAKE_NVML_SCENE": str(scene)}
 
 
