@@ -19,7 +19,9 @@ class WithIdleCuller(ChangedHub):
     lines = f"""
 c.JupyterHub.services.append({{
     "name": "idle-culler",
-    "command": [sys.executable, "-m", "jupyterhub_idle_culler", "--timeout={TIMEOUT}", "--cull-every=2", "--config={HOOK}"],
+    # It does not notice by itself that its Hub is gone.
+    "command": ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "jupyterhub_idle_culler", "--timeout={TIMEOUT}",
+                "--cull-every=2", "--config={HOOK}"],
     "environment": {{"GPU_CULLER_ARBITER": lab["culler_url"] + "/services/gpu-culler/api/v1/arbiter"}},
 }})
 c.JupyterHub.load_roles.append({{
