@@ -12,9 +12,11 @@ mod settings;
 mod watch;
 mod wire;
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 pub use connection::Connection;
@@ -26,13 +28,12 @@ use crate::domain::{Pod, PodName};
 use seen::Seen;
 use watch::Watch;
 
-/// How often it is looked whether the first list has come.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-
 /// The pods of the namespaces that are watched.
 #[derive(Debug)]
 pub struct Cluster {
     places: Vec<Place>,
+    /// Told whenever something was heard of one of them.
+    news: Arc<Notify>,
 }
 
 /// One namespace, or all of them.
@@ -56,19 +57,27 @@ impl Cluster {
     pub async fn start(settings: ClusterSettings) -> Result<Self, ClusterError> {
         let namespaces = connection::namespaces(&settings).await?;
         let settings = Arc::new(settings);
+        let news = Arc::new(Notify::new());
         let place = |namespace: Option<String>| {
-            let seen = Arc::new(Mutex::new(Seen::new(namespace.as_deref(), settings.patience)));
+            let seen = Seen::new(namespace.as_deref(), settings.patience, Arc::clone(&news));
+            let seen = Arc::new(Mutex::new(seen));
             let watch = Watch::new(namespace.clone(), Arc::clone(&settings), Arc::clone(&seen));
             Place { namespace, seen, watching: tokio::spawn(watch.follow()) }
         };
-        Ok(Self { places: namespaces.into_iter().map(place).collect() })
+        let places = namespaces.into_iter().map(place).collect();
+        Ok(Self { places, news })
     }
 
     /// Waits until every namespace is listed, or the patience ends. That one is not is shown by what follows.
     pub async fn begin(&self, patience: Duration) {
         let listed = async {
-            while self.places.iter().any(|place| place.look(|seen| seen.known().is_err())) {
-                tokio::time::sleep(LOOK_EVERY).await;
+            loop {
+                let mut heard = pin!(self.news.notified());
+                heard.as_mut().enable(); // what comes while it is looked counts
+                if self.places.iter().all(|place| place.look(|seen| seen.known().is_ok())) {
+                    return;
+                }
+                heard.await;
             }
         };
         let _ = tokio::time::timeout(patience, listed).await;

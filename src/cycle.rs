@@ -1,15 +1,16 @@
 //! One pass: observe, plan, execute, record.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::domain::Pod;
+use crate::domain::{Pod, ServerId};
 
 use crate::executor::{Clock, Executor, Happening, Journal, Orphan};
 use crate::message::{intent, reasons};
-use crate::observer::{Card, Observer};
-use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Record, Snapshot, Verdict, plan};
+use crate::observer::{Card, Observation, Observer};
+use crate::policy::{Action, Decision, FreezeChange, Plan, Policy, Snapshot, Verdict, plan};
 use crate::store::StoreError;
 
 /// Everything one pass needs.
@@ -48,18 +49,26 @@ pub struct CycleReport {
     pub troubles: Vec<String>,
 }
 
+impl CycleReport {
+    /// What was seen and decided, where nothing was done.
+    pub fn of(seen: Observation, plan: Plan) -> Self {
+        let Observation { snapshot, cards, pods, cluster_up, troubles, slow: _ } = seen;
+        Self { at: snapshot.at, snapshot, cards, pods, cluster_up, plan, happened: Vec::new(), troubles }
+    }
+}
+
 impl Cycle {
     /// Runs one pass. Whatever fails is in the report; nothing is stopped that could not be saved.
     pub async fn run(&mut self, clock: Clock) -> CycleReport {
         let now = clock();
         let looks = self.journal.take_looks();
         self.observer.also_looked(looks.as_deref().unwrap_or_default());
-        let seen = self.observer.observe(now).await;
+        let mut seen = self.observer.observe(now).await;
         self.journal.observe(&seen.snapshot, &self.policy);
         let mut happened = self.executor.see_to_quick(&self.policy, &mut self.journal, clock());
         let plan = plan(&seen.snapshot, self.journal.ledger(), &self.policy, now);
         happened.extend(self.noticed(&plan, now));
-        let mut troubles = seen.troubles;
+        let mut troubles = std::mem::take(&mut seen.troubles);
         troubles.extend(looks.err().map(|error| error.to_string()));
         if let Err(error) = self.execute(&plan, &seen.snapshot, clock, &mut happened).await {
             troubles.push(format!("nothing more is warned or stopped: {error}"));
@@ -80,16 +89,7 @@ impl Cycle {
                 troubles.push(trouble.clone());
             }
         }
-        CycleReport {
-            at: now,
-            snapshot: seen.snapshot,
-            cards: seen.cards,
-            pods: seen.pods,
-            cluster_up: seen.cluster_up,
-            plan,
-            happened,
-            troubles,
-        }
+        CycleReport { happened, troubles, ..CycleReport::of(seen, plan) }
     }
 
     /// Sees to what people ask for between two passes; what could not be saved was not done.
@@ -105,14 +105,12 @@ impl Cycle {
 
     /// What the plan found, before anything is done about it.
     fn noticed(&self, plan: &Plan, now: Timestamp) -> Vec<Happening> {
-        let was_idle = |d: &Decision, unless: fn(&Record) -> bool| {
-            self.journal.record(&d.server).is_some_and(|record| record.idle && !unless(record))
-        };
+        let was_idle = |d: &Decision| self.journal.record(&d.server).filter(|record| record.idle);
         let what = |d: &Decision| match &d.judgement.verdict {
-            Verdict::Idle(_) => (!was_idle(d, |_| false)).then_some("idle"),
+            Verdict::Idle(_) => was_idle(d).is_none().then_some("idle"),
             // Whoever was warned has an "unmarked".
             Verdict::Busy(_) | Verdict::Protected(_) => {
-                was_idle(d, |record| record.warning.is_some()).then_some("recovered")
+                was_idle(d).is_some_and(|record| record.warning.is_none()).then_some("recovered")
             }
             Verdict::Unknown(_) => None,
         };
@@ -162,9 +160,11 @@ impl Cycle {
 
 /// Whose budget and work it was belongs to the record of what was done.
 fn name_purposes(happened: &mut [Happening], plan: &Plan) {
+    let said = |d: &Decision| Some((d.server.clone(), intent::purpose(d.judgement.intent.as_deref())?));
+    let purposes: BTreeMap<ServerId, String> =
+        plan.decisions.iter().map(Box::as_ref).filter_map(said).collect();
     for happening in happened {
-        let decision = happening.server.as_ref().and_then(|server| plan.of(server));
-        if let Some(purpose) = decision.and_then(|d| intent::purpose(d.judgement.intent.as_deref())) {
+        if let Some(purpose) = happening.server.as_ref().and_then(|server| purposes.get(server)) {
             happening.reason = format!("{} ({purpose})", happening.reason);
         }
     }

@@ -40,23 +40,15 @@ pub async fn look(sources: &Sources) -> anyhow::Result<Look> {
     observer.begin(PATIENCE).await;
     let mut ledger = saved(&settings)?;
     let now = daemon::now();
-    let seen = observer.observe(now).await;
+    let mut seen = observer.observe(now).await;
     if let Err(error) = looks::leave(&settings.store, &observer.looks()) {
         tracing::warn!("the service may take this look for somebody: {error}");
     }
     ledger.observe(&seen.snapshot, &policy);
     let plan = plan(&seen.snapshot, &ledger, &policy, now);
-    let report = CycleReport {
-        at: now,
-        snapshot: seen.snapshot,
-        cards: seen.cards,
-        pods: seen.pods,
-        cluster_up: seen.cluster_up,
-        plan,
-        happened: Vec::new(),
-        troubles: seen.troubles,
-    };
-    Ok(Look { report, ledger, policy, notes, cost: settings.cost, slow: seen.slow })
+    let slow = std::mem::take(&mut seen.slow);
+    let report = CycleReport::of(seen, plan);
+    Ok(Look { report, ledger, policy, notes, cost: settings.cost, slow })
 }
 
 fn saved(settings: &Settings) -> anyhow::Result<Ledger> {

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 use super::ClusterError;
 use crate::domain::{Pod, PodName};
 
@@ -51,6 +53,8 @@ pub(super) struct Seen {
     pods: Pods,
     /// When it was last certain that this is all: a list, an event, a bookmark, or a watch that ran its time.
     heard: Option<Instant>,
+    /// Told of each word.
+    news: Arc<Notify>,
     trouble: Option<String>,
 }
 
@@ -60,9 +64,9 @@ pub(super) fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 }
 
 impl Seen {
-    pub fn new(namespace: Option<&str>, patience: Duration) -> Self {
+    pub fn new(namespace: Option<&str>, patience: Duration, news: Arc<Notify>) -> Self {
         let place = namespace.map_or_else(|| "all namespaces".to_owned(), str::to_owned);
-        Self { place, patience, pods: Pods::new(), heard: None, trouble: None }
+        Self { place, patience, pods: Pods::new(), heard: None, news, trouble: None }
     }
 
     /// The pods that matter, or why they are not known.
@@ -102,6 +106,7 @@ impl Seen {
     pub fn word(&mut self) {
         self.heard = Some(Instant::now());
         self.trouble = None;
+        self.news.notify_waiters();
     }
 
     /// Something failed; what is known is believed until the patience ends.

@@ -117,9 +117,8 @@ pub(super) fn pod(pod: Trimmed, is_card: &GlobSet) -> (PodName, Option<Pod>) {
     let cards = cards(&spec, is_card);
     let claims = !spec.resource_claims.is_empty();
     let session = session(&metadata);
-    let over = matches!(phase, Phase::Succeeded | Phase::Failed);
     let of_hub = session.is_some() || is_component(&metadata, "singleuser-server");
-    if !of_hub && (over || cards.is_empty() && !claims) {
+    if !of_hub && (phase.is_over() || cards.is_empty() && !claims) {
         return (name, None);
     }
     // A placeholder keeps room for people; it is none of them.
@@ -161,8 +160,8 @@ fn phase(phase: Option<&str>) -> Phase {
 fn session(metadata: &ObjectMeta) -> Option<ServerId> {
     let annotations = metadata.annotations.as_ref()?;
     let user = annotations.get("hub.jupyter.org/username").filter(|user| !user.is_empty())?;
-    let name = annotations.get("hub.jupyter.org/servername");
-    Some(ServerId::new(user, name.cloned().unwrap_or_default()))
+    let name = annotations.get("hub.jupyter.org/servername").map_or("", String::as_str);
+    Some(ServerId::new(user.as_str(), name))
 }
 
 fn is_component(metadata: &ObjectMeta, component: &str) -> bool {

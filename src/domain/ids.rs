@@ -29,8 +29,8 @@ pub struct ServerId {
 
 impl ServerId {
     /// The server `name` of `user`; an empty name means the default server.
-    pub fn new(user: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { user: UserName(user.into().into()), name: ServerName(name.into().into()) }
+    pub fn new(user: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self { user: UserName(user.into()), name: ServerName(name.into()) }
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a session is said to be for, and for how long: by the platform (labels and annotations of its pod), or by
 //! its owner (an option chosen at the start).
 
-use std::cmp::Ordering;
 use std::fmt;
 
 use jiff::civil::{Date, DateTime};
@@ -170,7 +169,7 @@ impl Server {
             })
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        found.sort_by(|(a, _), (b, _)| rank(a, key).cmp(&rank(b, key)).then(Ordering::Equal));
+        found.sort_by_key(|(name, _)| rank(name, key));
         found
     }
 }

@@ -91,6 +91,13 @@ pub struct Pod {
     pub deletion_timestamp: Option<Timestamp>,
 }
 
+impl Phase {
+    /// Whether all containers ended, so that no card is held.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
 impl Pod {
     /// A pod of which nothing but its name is known.
     pub fn named(namespace: impl Into<String>, name: impl Into<String>) -> Self {
@@ -116,7 +123,7 @@ impl Pod {
 
     /// Whether all its containers ended, so that it holds no card.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+        self.phase.is_over()
     }
 
     /// How many cards it asks for, of whatever kind.
