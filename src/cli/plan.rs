@@ -162,27 +162,11 @@ fn as_json(decision: &Decision) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::time::Duration;
-
     use super::*;
-    use crate::domain::{GpuId, GpuSample};
+    use crate::domain::GpuSample;
 
     fn card(servers: &[&str]) -> Card {
-        let sample = GpuSample {
-            id: GpuId("GPU-1".to_owned()),
-            model: String::new(),
-            sm: None,
-            dram: None,
-            engines: BTreeMap::new(),
-            memory_used: None,
-            processes: None,
-            covered: Duration::ZERO,
-            largest_gap: Duration::ZERO,
-            unreadable: None,
-            power: None,
-            past: None,
-        };
+        let sample = GpuSample::unread("GPU-1");
         let servers = servers.iter().map(|user| ServerId::new(*user, "")).collect();
         Card { machine: None, sample, servers, holds: vec![], unattributed: vec![], workloads: vec![] }
     }

@@ -133,6 +133,26 @@ impl Power {
     }
 }
 
+impl GpuSample {
+    /// A card of which nothing but its id is known.
+    pub fn unread(id: impl Into<String>) -> Self {
+        Self {
+            id: GpuId(id.into()),
+            model: String::new(),
+            sm: None,
+            dram: None,
+            engines: BTreeMap::new(),
+            memory_used: None,
+            processes: None,
+            covered: Duration::ZERO,
+            largest_gap: Duration::ZERO,
+            unreadable: None,
+            power: None,
+            past: None,
+        }
+    }
+}
+
 /// What a source that keeps a history knows of a card's rest, whoever looked meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Past {

@@ -37,6 +37,26 @@ pub struct Server {
     pub path: String,
 }
 
+impl Server {
+    /// A ready server of which nothing but its name is known.
+    pub fn named(id: ServerId) -> Self {
+        Self {
+            id,
+            groups: Vec::new(),
+            admin: false,
+            profile: None,
+            labels: BTreeMap::new(),
+            started: None,
+            last_activity: None,
+            pending: None,
+            ready: true,
+            contacts: Vec::new(),
+            spawner: SpawnerState::default(),
+            path: String::new(),
+        }
+    }
+}
+
 /// What a spawner tells about where a server runs (JupyterHub's `state`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpawnerState {

@@ -135,7 +135,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
     use super::*;
-    use crate::domain::SpawnerState;
     use crate::policy::{IdleKind, LimitKind};
 
     fn letter(deadline: &str, warnings: u32) -> Letter {
@@ -161,20 +160,7 @@ mod tests {
             kernels: None,
             save_wait: None,
         };
-        let owner = Server {
-            id,
-            groups: Vec::new(),
-            admin: false,
-            profile: None,
-            labels: BTreeMap::new(),
-            started: None,
-            last_activity: None,
-            pending: None,
-            ready: true,
-            contacts: Vec::new(),
-            spawner: SpawnerState::default(),
-            path: String::new(),
-        };
+        let owner = Server::named(id);
         let grace = SignedDuration::from_hours(1);
         let due = Due {
             rung: Rung::Warning,

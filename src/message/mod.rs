@@ -44,4 +44,6 @@ pub struct Mail {
 #[cfg(test)]
 pub(crate) mod as_read;
 #[cfg(test)]
+pub(crate) mod reader_cases;
+#[cfg(test)]
 mod tests;

@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 
 import requests
+from working import Repeating
 
 GPU = "nvidia.com/gpu"
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -44,7 +44,7 @@ class Node:
         return {"metadata": {"name": self.name}, "spec": {}, "status": status}
 
 
-class Kubelets:
+class Kubelets(Repeating):
     """Gives each pending pod a node with enough free cards and runs it there until it is deleted."""
 
     def __init__(self, directory, api_url, token, nodes, network):
@@ -55,28 +55,22 @@ class Kubelets:
         self._http.trust_env = False
         self._http.headers["Authorization"] = f"Bearer {token}"
         self._running, self._addresses = {}, 1
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        super().__init__(self._look_after_all, every=0.2)
 
     def __enter__(self):
         for node in self.nodes:
             self._ask("POST", "/api/v1/nodes", json=node.manifest())
-        self._thread.start()
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_):
-        self._over.set()
-        self._thread.join()
-
-    def _run(self):
-        while not self._over.wait(0.2):
-            try:
-                for pod in self._ask("GET", "/api/v1/pods")["items"]:
-                    self._look_after(pod)
-            except requests.RequestException:
-                pass  # the API server is away; so are its answers, and the pods run on
+        super().__exit__()
         for process in self._running.values():
             end(process)
+
+    def _look_after_all(self):
+        # Where the API server is away, so are its answers, and the pods run on.
+        for pod in self._ask("GET", "/api/v1/pods")["items"]:
+            self._look_after(pod)
 
     def _look_after(self, pod):
         process = self._running.get(pod["metadata"]["uid"])

@@ -54,10 +54,10 @@ class Terminal:
 
 
 class Repeating:
-    """Does something every second until the block ends."""
+    """Does something every so many seconds until the block ends."""
 
-    def __init__(self, act):
-        self._act, self._over = act, threading.Event()
+    def __init__(self, act, every=1):
+        self._act, self._every, self._over = act, every, threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self):
@@ -69,7 +69,7 @@ class Repeating:
         self._thread.join()
 
     def _run(self):
-        while not self._over.wait(1):
+        while not self._over.wait(self._every):
             try:
                 self._act()
             except requests.RequestException:

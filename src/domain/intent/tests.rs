@@ -1,22 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
 use super::*;
-use crate::domain::{ServerId, SpawnerState};
+use crate::domain::ServerId;
 
 fn server(labels: &[(&str, &str)]) -> Server {
     Server {
-        id: ServerId::new("alice", ""),
-        groups: Vec::new(),
-        admin: false,
-        profile: None,
         labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
-        started: None,
-        last_activity: None,
-        pending: None,
-        ready: true,
-        contacts: Vec::new(),
-        spawner: SpawnerState::default(),
-        path: String::new(),
+        ..Server::named(ServerId::new("alice", ""))
     }
 }
 

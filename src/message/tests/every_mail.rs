@@ -1,52 +1,10 @@
 //! Every mail for every kind of owner.
 
 use super::super::as_read::as_read;
+use super::super::reader_cases::{Case, cases};
 use super::*;
 
-/// Whom mails are written to.
-struct Case {
-    name: &'static str,
-    user: String,
-    servers: &'static [&'static str],
-    notebook: bool,
-    /// The owner's own; else the configured one is taken, which is UTC by default.
-    zone: Option<&'static str>,
-}
-
-fn cases() -> Vec<Case> {
-    let usual = || Case {
-        name: "one_server",
-        user: "alice".to_owned(),
-        servers: &[""],
-        notebook: true,
-        zone: Some("Europe/Berlin"),
-    };
-    vec![
-        usual(),
-        Case { name: "several_servers", servers: &["", "training", "vscode"], ..usual() },
-        Case { name: "a_named_server", servers: &["training"], ..usual() },
-        Case { name: "no_notebook", notebook: false, ..usual() },
-        Case { name: "no_time_zone", zone: None, ..usual() },
-        Case {
-            name: "a_very_long_name",
-            user: "anna-maria-".repeat(24),
-            servers: &["", "training"],
-            ..usual()
-        },
-        Case {
-            name: "a_right_to_left_name",
-            user: "שרה \u{202e}כהן".to_owned(),
-            servers: &["", "עבודה"],
-            ..usual()
-        },
-    ]
-}
-
 impl Case {
-    fn zone(&self) -> TimeZone {
-        self.zone.map_or(TimeZone::UTC, |name| TimeZone::get(name).unwrap())
-    }
-
     fn ids(&self) -> Vec<ServerId> {
         self.servers.iter().map(|server| ServerId::new(self.user.as_str(), *server)).collect()
     }

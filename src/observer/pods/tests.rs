@@ -1,9 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
-use std::time::Duration;
-
 use super::*;
-use crate::domain::{GpuId, ServerId};
+use crate::domain::ServerId;
 
 fn pod(resources: &[(&str, u32)]) -> Pod {
     Pod {
@@ -21,20 +19,7 @@ fn ann() -> ServerId {
 }
 
 fn gpus(count: usize) -> Result<Vec<GpuSample>, String> {
-    let gpu = |number| GpuSample {
-        id: GpuId(format!("GPU-{number}")),
-        model: String::new(),
-        sm: None,
-        dram: None,
-        engines: BTreeMap::new(),
-        memory_used: None,
-        processes: None,
-        covered: Duration::ZERO,
-        largest_gap: Duration::ZERO,
-        unreadable: None,
-        power: None,
-        past: None,
-    };
+    let gpu = |number| GpuSample::unread(format!("GPU-{number}"));
     Ok((0..count).map(gpu).collect())
 }
 

@@ -1,12 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::*;
-use crate::domain::{GpuId, GpuSample, Phase, PodName, Server, SpawnerState, Want};
+use crate::domain::{GpuSample, Phase, PodName, Server, Want};
 
 fn at(text: &str) -> Timestamp {
     format!("2026-12-01T{text}:00Z").parse().unwrap()
@@ -44,35 +43,9 @@ fn holds(user: &str, resource: &str) -> Arc<Pod> {
 }
 
 fn session(user: &str, model: &str) -> Session {
-    let card = GpuSample {
-        id: GpuId(format!("GPU-{user}")),
-        model: model.to_owned(),
-        sm: None,
-        dram: None,
-        engines: BTreeMap::new(),
-        memory_used: None,
-        processes: None,
-        covered: Duration::ZERO,
-        largest_gap: Duration::ZERO,
-        unreadable: None,
-        power: None,
-        past: None,
-    };
+    let card = GpuSample { model: model.to_owned(), ..GpuSample::unread(format!("GPU-{user}")) };
     Session {
-        server: Box::new(Server {
-            id: ServerId::new(user, ""),
-            groups: Vec::new(),
-            admin: false,
-            profile: None,
-            labels: BTreeMap::new(),
-            started: None,
-            last_activity: None,
-            pending: None,
-            ready: true,
-            contacts: Vec::new(),
-            spawner: SpawnerState::default(),
-            path: String::new(),
-        }),
+        server: Box::new(Server::named(ServerId::new(user, ""))),
         jupyter: Err("".into()),
         gpus: Ok(vec![card]),
         cpu: None,

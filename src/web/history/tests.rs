@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should stop at once")]
 
-use std::time::Duration;
-
 use super::*;
 
 fn at(seconds: i64) -> Timestamp {
@@ -10,18 +8,10 @@ fn at(seconds: i64) -> Timestamp {
 
 fn sample(sm: Option<f64>) -> GpuSample {
     GpuSample {
-        id: GpuId("GPU-1".to_owned()),
         model: "A100".to_owned(),
         sm: sm.and_then(Ratio::reading),
         dram: sm.and_then(Ratio::reading),
-        engines: BTreeMap::new(),
-        memory_used: None,
-        processes: None,
-        covered: Duration::ZERO,
-        largest_gap: Duration::ZERO,
-        unreadable: None,
-        power: None,
-        past: None,
+        ..GpuSample::unread("GPU-1")
     }
 }
 

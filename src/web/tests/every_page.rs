@@ -4,50 +4,12 @@ use super::*;
 use crate::domain::{Hold, ServerId};
 use crate::message::as_read::as_read;
 use crate::message::pages::session_path;
+use crate::message::reader_cases::{Case, cases};
 use crate::observer::Card;
 use crate::policy::{Keep, LimitKind, Warning};
 use crate::store::{Entry, Store};
 use crate::telemetry::Unattributed;
 use crate::web::status::Known;
-
-/// Whose pages they are.
-struct Case {
-    name: &'static str,
-    user: String,
-    servers: &'static [&'static str],
-    notebook: bool,
-    /// The configured one; UTC where there is none.
-    zone: Option<&'static str>,
-}
-
-fn cases() -> Vec<Case> {
-    let usual = || Case {
-        name: "one_server",
-        user: "alice".to_owned(),
-        servers: &[""],
-        notebook: true,
-        zone: Some("Europe/Berlin"),
-    };
-    vec![
-        usual(),
-        Case { name: "several_servers", servers: &["", "training", "vscode"], ..usual() },
-        Case { name: "a_named_server", servers: &["training"], ..usual() },
-        Case { name: "no_notebook", notebook: false, ..usual() },
-        Case { name: "no_time_zone", zone: None, ..usual() },
-        Case {
-            name: "a_very_long_name",
-            user: "anna-maria-".repeat(24),
-            servers: &["", "training"],
-            ..usual()
-        },
-        Case {
-            name: "a_right_to_left_name",
-            user: "שרה \u{202e}כהן".to_owned(),
-            servers: &["", "עבודה"],
-            ..usual()
-        },
-    ]
-}
 
 fn at(time: &str) -> Timestamp {
     format!("2026-12-01T{time}Z").parse().unwrap()
@@ -81,8 +43,7 @@ impl Case {
         let service = Service::start().await;
         service.looks_at(&self.line());
         service.board.write(|status| {
-            status.shown.as_mut().unwrap().zone =
-                self.zone.map_or(TimeZone::UTC, |name| TimeZone::get(name).unwrap());
+            status.shown.as_mut().unwrap().zone = self.zone();
             let last = status.last.as_mut().unwrap();
             last.cards = last.sessions.iter().map(card_of).chain([strange(&self.user)]).collect();
             last.cards[0].servers.insert(ServerId::new("bob", "x")); // by time-slicing
